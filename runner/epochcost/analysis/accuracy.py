@@ -53,7 +53,7 @@ class AccuracyTraining:
 
     @property
     def steps(self) -> Spread:
-        """Mean and spread of steps over the repeats that reached the target, else over all."""
+        """Mean and spread of steps over the repeats that reached the target, or all if none did."""
         return spread([float(repeat.steps) for repeat in self.counted])
 
     @property

@@ -147,9 +147,10 @@ class CheapestAnswer:
 
     A candidate is a machine with a batch size and a price plan. There are two software stacks: ONNX
     Runtime, and all programs with published times together. ``offers`` has the candidates of the
-    stack of ``choice``. ``batch`` has the cheapest of these whose batch size may reach the best
-    known accuracy. ``other_stacks`` has the best candidate of the other stack within the demand's
-    limits, else its cheapest. ``other_stacks`` is empty if that stack has no priced time.
+    stack of ``choice``. ``batch`` has the cheapest of these whose batch size is not known to lower
+    the accuracy of the trained model. ``other_stacks`` has the best candidate of the other stack
+    within the demand's limits. If none is within the limits, it has that stack's cheapest
+    candidate. It is empty if that stack has no priced time.
     """
 
     demand: Demand
@@ -180,10 +181,10 @@ class CheapestAnswer:
 
     @property
     def runner_up(self) -> Candidate[Offer] | None:
-        """The best candidate that has another machine or price plan than ``choice``.
+        """The best candidate on another machine or with another price plan than ``choice``.
 
-        The candidate meets the demand's limits and may have any batch size. None without such a
-        candidate.
+        Only candidates within the demand's limits count, with any batch size. The best is the
+        cheapest, or the fastest if the demand is for speed. None without such a candidate.
         """
         place = place_of(self.choice)
         return next((each for each in self.alternatives if place_of(each) != place), None)

@@ -1,10 +1,11 @@
 """Compare costs with the budgets of studies: each limit is kept, exceeded or unknown.
 
 The compared cost is the mean cost on the machine and price plan that `epochcost cheapest` chooses.
-A limit is kept if this cost is at most the limit; if the cost's high end is above it, the message
-says so. On each machine, times are measured or published, or else predicted. An imprecise time or
-an assumed price is used only if no machine and plan is without these drawbacks. A limit is unknown
-if no suitable time or price is known. An unknown limit fails the check, as an exceeded one does.
+A limit is kept if this cost is at most the limit. The message of a kept limit says if the high end
+of the cost is above the limit. On each machine, times are measured or published, or else predicted.
+A machine and plan with an imprecise time or an assumed price is chosen only if there is no better
+known one. A limit is unknown if no suitable time or price is known. An unknown limit fails the
+check, as an exceeded one does.
 """
 
 from __future__ import annotations

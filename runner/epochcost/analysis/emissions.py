@@ -23,7 +23,8 @@ class MachineEnergy:
 
     ``row`` is the job with the machine's cheapest batch size and price plan, or the fastest if no
     cost is known. ``least`` has the emissions on the cleanest grid in specs/grids, ``most`` those
-    on the dirtiest. The machine's energy is the same. If both are None, ``unknown`` is the reason.
+    on the dirtiest. Both have the same energy of the machine. If both are None, ``unknown`` is the
+    reason.
     """
 
     row: Row

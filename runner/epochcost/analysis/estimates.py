@@ -65,8 +65,9 @@ def estimated_rows(inputs: Inputs, rows: tuple[Row, ...]) -> Mapping[str, tuple[
 
     The cheapest row comes first. Rows whose price has a drawback (it is assumed, say) follow, and
     rows in an unusual currency come last. A model has rows only on machines whose accelerators
-    together hold its weights, gradients and Adam moments. A model with a graph has no entry if 16
-    GiB, a common GPU's memory, hold these. Models whose operations are unknown have no entry.
+    together hold its weights, gradients and Adam moments. A model with a graph has no entry if its
+    weights, gradients and moments fit into 16 GiB, a common GPU's memory. Models whose operations
+    are unknown have no entry.
     """
     catalogue = inputs.catalogue
     timed = {row.observed.workload.id for row in rows if row.mode == "training"}

@@ -125,8 +125,8 @@ class FinetuneAnswer:
     ``offers`` are sorted by cost; those with a drawback (an assumed price, say) come last.
     ``memory`` lists what fills the memory of a device of ``choice``. ``odds`` has, for each machine
     within the demand's limits, the probability of being the cheapest. ``published`` has the
-    published trainings of this model by this method. ``chips`` names every chip on which any
-    training was published.
+    published trainings of the demanded model by the demanded method. ``chips`` names all chips on
+    which trainings of any model, by any method, were published.
     """
 
     demand: TrainingDemand
@@ -228,7 +228,7 @@ class TuningMarket:
     def _fastest_layouts(
         self, demand: TrainingDemand, decoder: Decoder, form: DecoderForm
     ) -> tuple[list[Way], list[Refusal]]:
-        """Fastest layout on each kind of machine, and refusals; InputError if none can train."""
+        """Fastest split over each machine's devices, and refusals; InputError if none can train."""
         places, unknown = decoder_places(self._catalogue)
         refused = [
             replace(refusal, reason=_BARE) if refusal.reason == UNKNOWN_PROCESSORS else refusal

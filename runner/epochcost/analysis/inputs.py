@@ -91,9 +91,9 @@ class StepRatios(BaseModel):
     def of(self, trial: Trial) -> StepRatio | None:
         """The time of our training step divided by that of PyTorch's fastest mode.
 
-        None if they were never compared. If the trial's batch size or number of threads (0 means
-        all) was not compared, the comparison with the nearest batch size, or with the most threads,
-        is used.
+        None if they were never compared. If the trial's batch size was not compared, the nearest
+        compared batch size is used. If a CPU trial's number of threads (0 means all) was not
+        compared at a batch size, the largest compared number is used.
         """
         model, batch_size, threads = trial.model, trial.batch_size, trial.session.threads
         batches = _without_empty(self.gpu.get(model, {}).get(trial.precision, {}))

@@ -51,9 +51,10 @@ class CellsValue:
     """One or two ``cells`` (trials on machines) to measure next, and what measuring them improves.
 
     An answer is the choice of the cheapest machine for a model and mode. Its regret is the extra
-    cost of the chosen machine, as a share of the lowest cost. ``answers`` counts the answers whose
-    regret is expected to fall by at least a tenth of the largest fall. ``saved`` is the mean of
-    these falls, if all earlier cells in the order have been measured.
+    cost of the chosen machine, as a share of the lowest cost. Measuring the cells lowers the
+    expected regret of some answers. ``answers`` counts the answers whose fall is at least a tenth
+    of the largest. ``saved`` is the mean fall of the counted answers, if all cells chosen earlier
+    have been measured.
     """
 
     cells: tuple[Cell, ...]
@@ -73,9 +74,10 @@ class CellsValue:
 class Step(NamedTuple):
     """The one or two times to measure next, and the regret saved for each job.
 
-    ``times`` has the rows of these times in the covariance of all times. A step has two times if
-    only both together show which of two machines is cheaper. ``saved`` has a number for each job
-    that several machines can do: a share of the lowest cost.
+    ``times`` has the indices of these times in the covariance of all times. A step has two times if
+    only both together show which of two machines is cheaper. Regret is the extra cost of the
+    machine chosen for a job, as a share of the job's lowest cost. ``saved`` has the expected fall
+    of the regret of each job that several machines can do.
     """
 
     times: tuple[int, ...]
@@ -162,10 +164,10 @@ def steps(
 def _revealed_parts(
     covariance: Matrix, errors: Matrix, times: Sequence[int], noise: float
 ) -> Matrix:
-    """Compute how measuring k times reduces the variances of r errors, in k parts [k, r].
+    """Compute how measurements of k times reduce the variances of r errors, as an array [k, r].
 
     The sum of the squares in a column is the reduction of one error's variance. The r errors are
-    those of logarithms of times, or of ratios of times. ``times`` has the rows of the k times in
+    those of logarithms of times, or of ratios of times. ``times`` has the indices of the k times in
     ``covariance`` [t, t]. ``errors`` [t, r] has the covariances of the r errors with those of all t
     times. ``noise`` is the variance of a measured time's error.
     """

@@ -68,7 +68,7 @@ class Workload:
 
     @classmethod
     def of_source(cls, source: Published) -> Workload:
-        """Make the workload that the source of a published table ran; its model has no spec."""
+        """Make the workload whose times a published table lists; its model has no spec."""
         return cls(source.id, source.workload, "published table", is_model=False)
 
 
@@ -179,8 +179,9 @@ class Observation:
     def work(self, goal: Goal) -> MachineTime:
         """The machine time to bill for an epoch, a full training or a million inferences.
 
-        A full training is billed as a job of its own. The other goals are billed as a share of
-        longer use of the machine: without starts, interruptions and rounding.
+        A full training is billed as a job of its own. The other goals are billed as a part of a
+        longer use of the machine. Their bill includes no starts or interruptions, and the time is
+        not rounded up.
         """
         time = self.time(goal)
         assert time is not None, "a goal that the work is about has a time"

@@ -109,7 +109,7 @@ class TimedDecoder:
 
 
 def ends_of(steps: Sequence[tuple[int, Time]]) -> Iterator[list[tuple[int, Decimal]]]:
-    """Yield three lists of (length, seconds): low ends, means and high ends of the times."""
+    """Yield three lists of (tokens, seconds): low ends, means and high ends of the times."""
     for end in map(attrgetter, ("low", "mean", "high")):
         yield [(tokens, end(step)) for tokens, step in steps]
 

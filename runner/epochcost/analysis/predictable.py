@@ -19,8 +19,8 @@ from epochcost.specs.hardware import Device, Hardware
 class Place:
     """A machine with ``count`` devices of one kind.
 
-    ``software`` is the version of ONNX Runtime that supports the device, empty if none does. If
-    this is older than the version that epochcost pins, ``doubt`` says why the latter is unsuitable.
+    ``software`` is the version of ONNX Runtime to use on the device, empty if none supports it. If
+    epochcost pins a newer version, ``doubt`` says why the pinned version is unsuitable.
     """
 
     hardware: Hardware

@@ -171,11 +171,11 @@ def _tasks_by_device(
     *,
     with_programs: bool = True,
 ) -> Iterator[_TasksOfDevice]:
-    """Yield the times to predict on all GPUs, then on all CPUs; nothing without published rates.
+    """Yield the predictions to make for GPUs, then for CPUs; nothing without published rates.
 
-    A rate is in examples a second. Times are predicted for ONNX Runtime. On GPUs, times are also
-    predicted for the framework in which a source ran the published model with the most similar
-    graph. If ``with_programs`` is False, only ONNX Runtime is predicted.
+    Times are predicted for ONNX Runtime. On GPUs, they are also predicted for another framework:
+    that in which a source ran the published model whose graph is most similar to the model's. If
+    ``with_programs`` is False, only ONNX Runtime is predicted.
     """
     catalogue = inputs.catalogue
     if not catalogue.tables_of("examples"):
@@ -330,8 +330,9 @@ def _tasks_by_software(
 ) -> Iterator[_PredictionTask]:
     """Yield the predictions to make for ONNX Runtime (if ``place`` runs it) and for ``program``.
 
-    ``work`` asks for the time at the largest batch size that fits into memory. ``least_batch`` is
-    the smallest batch size in the spec. On a CPU, inference in ONNX Runtime is predicted at both.
+    ``work`` asks for the time at the largest batch size that fits into memory. For inference in
+    ONNX Runtime on a CPU, the time at ``least_batch`` is predicted, too. ``least_batch`` is the
+    smallest batch size in the model's spec.
     """
     if place.software:
         if work.mode == "inference" and place.hardware.device == "cpu" and least_batch < work.batch:

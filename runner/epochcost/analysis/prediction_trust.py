@@ -1,8 +1,8 @@
-"""Measure the errors of predictions and the cost of relying on them, and store both in a file.
+"""Measure the errors of predictions and the cost of trusting them, and store both in a file.
 
 The computation takes a minute, so pages quote the file. The file has a digest of the code and of
-all data except prices, which reveals whether the figures are out of date. To measure an error, the
-package ``predict`` predicts a published speed from other published speeds only.
+all data except prices. A different digest reveals that the figures are out of date. To measure an
+error, the package ``predict`` predicts a published speed from other published speeds only.
 """
 
 from __future__ import annotations

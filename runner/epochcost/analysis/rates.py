@@ -117,9 +117,9 @@ def gpu_rates(
 ) -> Iterator[Placed]:
     """Yield the rates that we measured on a single GPU (``device``) of the machine ``hardware``.
 
-    A recurrent model is left out. So is a model if no graph in ``published`` has nearly as many
-    operations and bytes as the model's graph. Results that contradict the machine's spec are left
-    out, too, and results in non-default settings other than the precision.
+    Recurrent models are left out. So are models whose graph differs much in operations and bytes
+    from the graphs of all rates in ``published``. Results that contradict the machine's spec are
+    left out, too. The precision may be any; all other settings must be the defaults.
     """
     measured = _usable_results(inputs, "cuda")
     results = [result for result in measured if result.hardware == hardware.id]

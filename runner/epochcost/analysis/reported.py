@@ -27,9 +27,9 @@ from epochcost.units import count_words, plain
 class ReportedRow:
     """A reported run, with the cost of a million tokens counted in three ways.
 
-    ``per_million`` counts all tokens, ``per_million_read`` only the tokens read, and
-    ``per_million_written`` only the tokens written. ``plan`` describes the price. ``hour`` is the
-    cost of an hour of all machines or GPUs of the run.
+    ``per_million`` spreads the run's whole cost over all tokens, ``per_million_read`` over the
+    tokens read only, and ``per_million_written`` over the tokens written only. ``plan`` describes
+    the price. ``hour`` is the cost of an hour of all machines or GPUs of the run.
     """
 
     record: ReportedRun

@@ -29,8 +29,8 @@ def representatives(stored: Sequence[StoredResult]) -> tuple[StoredResult, ...]:
     """Choose one result, usually the latest, of each configuration on each host.
 
     A configuration is a model, mode, provider, batch size, threads, kind of work and variant. A
-    later result with another runtime, graph or spec replaces the earlier one. Otherwise, it does so
-    if it has at least as many rounds that no other program disturbed.
+    later result with another runtime, graph or spec replaces the earlier one. If these are equal,
+    the later result must have at least as many rounds; 0 count if other programs disturbed it.
     """
     latest: dict[tuple[object, ...], StoredResult] = {}
     for result_file in sorted(
@@ -67,7 +67,7 @@ def of_whole_machines(
 
 
 def _is_replaced_by(earlier: Result, later: Result) -> bool:
-    """Whether runtime, graph or spec differ, or ``later`` has no fewer undisturbed rounds."""
+    """Whether ``later`` has another runtime, graph or spec, or no fewer undisturbed rounds."""
     # Chosen by width, confidence intervals would contain the true mean less often than claimed.
     rounds, more = _calm_rounds(earlier), _calm_rounds(later)
     return _version(earlier) != _version(later) or rounds <= more

@@ -160,12 +160,12 @@ def _order(row: Row) -> tuple[object, ...]:
 
 
 def by_stack(rows: Iterable[Row], goal: Goal) -> tuple[tuple[Row, ...], ...]:
-    """Group the rows that have a time by software stack, the stack with the surest times first.
+    """Group the rows that have a time by software stack, the stack with the surest figures first.
 
-    The best rows of two stacks are compared by these criteria, in this order: no drawback (an
-    assumed price, say); a known precision; measured before published before predicted; other
-    software (PyTorch, say) before ONNX Runtime. A stack is last if none of its rows may be chosen
-    as the cheapest.
+    A stack's best row is the cheapest of those with the mildest drawbacks. The best rows of two
+    stacks are compared by these criteria, in this order: no drawback (an assumed price, say); a
+    known precision; measured before published before predicted; other software (PyTorch, say)
+    before ONNX Runtime. A stack is last if none of its rows may be chosen as the cheapest.
     """
     groups = group_by((row for row in rows if row.time(goal)), lambda row: row.observed.stack)
     return tuple(sorted(groups.values(), key=lambda stack: _uncertainty(stack, goal)))
@@ -174,9 +174,9 @@ def by_stack(rows: Iterable[Row], goal: Goal) -> tuple[tuple[Row, ...], ...]:
 def better_known(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
     """The rows of the preferred software stack for ``goal``; empty if no row has a time.
 
-    A stack is ONNX Runtime, or all other programs with published times. First, a stack is preferred
-    if its best row has no drawback (an assumed price, say), then if this row has a known precision.
-    Next, measured is preferred to published and predicted; last, other programs to ONNX Runtime.
+    A stack is ONNX Runtime, or all other programs with published times. The stacks' best rows
+    decide by these criteria, in this order: no drawback (such as an assumed price); a known
+    precision; measured before published before predicted; other programs before ONNX Runtime.
     """
     return next(iter(by_stack(rows, goal)), ())
 
@@ -193,8 +193,8 @@ def _uncertainty(rows: Sequence[Row], goal: Goal) -> tuple[bool, bool, int, bool
 def contenders(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
     """The best row of each machine, the cheapest first; all rows are of one software stack.
 
-    The stack has the surest times for ``goal``. A machine is left out if its best row has a worse
-    drawback (an assumed price, say) than another machine's. Empty if no row has a cost.
+    The stack is the preferred one for ``goal``. Only machines whose best row has the least drawback
+    (such as an assumed price) of all machines are kept. Empty if no row has a cost.
     """
     ranked = ranking(better_known(rows, goal), goal)
     return tuple(row for row in ranked if row.drawbacks == ranked[0].drawbacks)
@@ -264,10 +264,10 @@ def in_usual_currency(
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A job to bill at the price of ``row``, and the range of the job's cost (``interval``).
+    """A job, the ``row`` with its machine and price, and the range of its cost (``interval``).
 
-    ``row`` has the time of an epoch, of a full training or of a million inferences on a machine.
-    ``job`` is this work, done any number of times; the number need not be whole.
+    ``row`` has the time of one epoch, one full training or a million inferences on the machine.
+    ``job`` repeats this work any number of times, which need not be a whole number.
     """
 
     row: Row
@@ -284,11 +284,12 @@ class Offers:
 
 
 def offers(rows: Iterable[Row], goal: Goal, repetitions: Decimal) -> Offers:
-    """Make offers from rows of a software stack; a job is ``goal`` done ``repetitions`` times.
+    """Make offers from rows of one software stack; a job is ``goal`` done ``repetitions`` times.
 
     Rows are left out if their price is superseded, or if their number of epochs is unknown. So are
-    rows not in the most frequent currency, and rows with a worse drawback (an assumed price, say)
-    than other rows. The time of a full training includes machine starts and expected interruptions.
+    rows not in the most frequent currency. If rows differ in drawbacks (an assumed price, say),
+    only those with the least are kept. The time of a full training includes machine starts and
+    expected interruptions.
     """
     candidates: list[Candidate[Offer]] = []
     unpriced: list[tuple[Row, str]] = []

@@ -153,10 +153,10 @@ class ServedRate:
         return self._seconds(percent, self.tokens.first.percentile(percent))
 
     def further_seconds(self, percent: Percent) -> float | None:
-        """A percentile, over all answers, of an answer's mean seconds per further token.
+        """A percentile, over all answers, of the mean seconds between tokens within an answer.
 
-        Further tokens are those after an answer's first token. None if fewer than three answers
-        were slower than this percentile.
+        The wait for the first token does not count. None if fewer than three answers are beyond the
+        percentile, which is then unreliable.
         """
         return self._seconds(percent, self.tokens.further.percentile(percent))
 

@@ -99,8 +99,7 @@ class BreakEven(NamedTuple):
         """How the machine's cost of tokens at its highest load compares with the API's cost.
 
         The text is "less than" if the API costs more than the high end of the machine's cost.
-        Otherwise, the text is "about as much as". The mean of the machine's cost is at most the
-        API's, because both costs are equal at this load or a lower one.
+        Otherwise, the text is "about as much as".
         """
         return "less than" if self.busiest.high < self.api else "about as much as"
 
@@ -179,8 +178,8 @@ class TokenAnswer:
         """For each machine or API in ``ways``, the probability that it is the cheapest.
 
         A machine or API whose price has a drawback (it is assumed, say) is left out, unless all
-        prices have a drawback. The first of the remaining ``ways`` is the result's ``choice``, with
-        which the others are compared. None if ``ways`` is empty.
+        prices have a drawback. The result's ``choice`` is the first of the remaining ``ways``, in
+        the order in which they are passed. None if ``ways`` is empty.
         """
         competing = [way for way in ways if not way.price.reservation] or ways
         draws = {name_of(way): cost_draws(way, self.requests) for way in competing}
@@ -245,7 +244,7 @@ class TokenMarket:
 
     @cached_property
     def forecaster(self) -> Forecaster:
-        """The constructor's forecaster, else one that learns from published token rates."""
+        """The forecaster that was passed in, else one that learns from published token rates."""
         rows = token_rows(self.inputs.catalogue)
         return self._forecaster or ServingForecaster(rows, self.inputs.cache)
 

@@ -97,9 +97,9 @@ class Capacity:
     """The capacity of a machine if each copy of the model serves ``sequences`` at once.
 
     ``first`` is the time to the first token without waiting, ``token`` the time between tokens.
-    ``request`` is the machine's time per request: a step that serves several requests counts for
-    each in equal parts. ``draws`` are samples of log(r / mean of r), where r is the predicted
-    ``request``; None if the times were measured.
+    ``request`` is the inverse of the machine's rate of requests, not a latency: the time of a step
+    is divided equally among the requests it serves. ``draws`` are samples of log(r / mean of r),
+    where r is the predicted ``request``; None if the times were measured.
     """
 
     sequences: int

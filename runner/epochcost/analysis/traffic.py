@@ -42,18 +42,19 @@ _COUNTS = (len(SEQUENCES), len(_PROMPTS), len(_PROMPTS), 2, 2)
 class DeviceTiming:
     """Predicted seconds of serving a decoder on devices of one kind, with one serving software.
 
-    Let c be the number of sequences served at once: 1, 2, 4, ... With empty caches, a decoding step
-    takes ``step`` (an element for each c). Each token in the cache of any sequence adds ``cached``.
+    ``layouts`` are the ways to place the decoder on devices to which these seconds apply. Let c be
+    the number of sequences served at once: 1, 2, 4, ... With empty caches, a decoding step takes
+    ``step`` (an element for each c). Each token in the cache of any sequence adds ``cached``.
 
-    While the server reads a prompt of n tokens, it delays the decoding of other requests by p(n) =
-    ``read[0]`` + ``read[1]`` n + ``read[2]`` a(n). ``DecoderForm.attended_pairs`` gives a(n).
-    ``first`` has a pair for each of a few prompts, the shortest first: p(n), and the seconds to the
-    request's first token. For other prompts, the latter are interpolated over p(n).
+    The reading of a prompt of n tokens delays the decoding of other requests by p(n) = ``read[0]``
+    + ``read[1]`` n + ``read[2]`` a(n). ``DecoderForm.attended_pairs`` gives a(n). ``first`` has a
+    pair for each of a few prompts, the shortest first: p(n), and the seconds to the request's first
+    token. For other prompts, these seconds are interpolated between the values of p(n).
 
     If c > 1, an answer takes ``loaded`` · (s + ``once`` + c p(n)) seconds. Here s is the sum of the
-    answer's decoding steps, and c p(n) the reading of c prompts. ``once`` is a fixed time to begin
-    prompts. ``loaded`` is the factor by which the answer is slower while the server also reads
-    prompts.
+    answer's decoding steps, and c p(n) the delay by c prompts. ``once`` is a further delay by
+    prompts, the same for each answer. ``loaded`` is the factor by which the answer is slower while
+    the server also reads prompts.
 
     ``spread`` has the low and the high end, divided by the mean, of three intervals. They are for
     the first token, for a token if c = 1, and for a token if c > 1.
@@ -118,12 +119,14 @@ def _timing_questions(
 ) -> Iterator[ServingQuestion]:
     """Yield the questions to a forecaster whose answers determine a device's timing.
 
-    A step "with a wait" includes the time in which the server reads new prompts. The function
+    A question asks for the time of a decoding step or of the first token. The time of a step "with
+    a wait" includes the time in which the server reads new prompts. The function
     ``_timing_from_answers`` relies on this order:
 
-    - a decoding step without a prompt, for each number of sequences in ``SEQUENCES``;
-    - a step after each of ``prompts``: for all prompts without a wait, then for all with it;
-    - a step of two sequences without and with a wait, then a step of a long answer likewise;
+    - a step without a prompt, for each number of sequences in ``SEQUENCES``;
+    - a step after each of ``prompts``: for all prompts without a wait, then for all with a wait;
+    - a step of two sequences, without and with a wait;
+    - a step of a long answer, without and with a wait;
     - the first token for prompts of several lengths.
     """
     first = question_of(model, replace(_TWO, prompt=0), layout, "first", 1)

@@ -45,9 +45,10 @@ def interrupted_by_signals() -> Iterator[Callable[[], None]]:
 
     The exception may get lost. Python discards it in a destructor. If it is raised while Pydantic
     reads a stored result, Pydantic may call this result invalid instead. So the block gets a
-    function that raises KeyboardInterrupt if a signal came before. The block must call it before
-    writing anything that depends on results it has read. After the block, this context manager
-    calls it. A signal that the process already ignores (nohup) is still ignored.
+    function that raises KeyboardInterrupt if any of these signals has come since the block began.
+    The block must call this function before writing anything that depends on results it has read.
+    The context manager calls this function once more after the block. A signal that the process
+    already ignores (nohup) is still ignored.
     """
     heard: list[int] = []
 

@@ -161,9 +161,9 @@ def _day(text: str) -> dt.date:
 def _matching_current_price(values: Mapping[str, Any]) -> Price | None:
     """Find the current price of the machine and plan in ``values``, in the same region.
 
-    Provider and currency must be equal, too. A price without a region is valid in all regions. None
-    if no price or several prices match. Raises InputError if ``values`` has no region, but a
-    current price of this machine, provider, plan and currency has one.
+    Provider and currency must be equal, too. A price without a region matches any region. None if
+    no price or several prices match. Raises InputError if ``values`` has no region, but a price
+    that matches otherwise has one.
     """
     plan = {key: values[key] for key in ("hardware", "provider", "plan", "currency")}
     current = current_prices(own_catalogue().prices_of(plan["hardware"]))

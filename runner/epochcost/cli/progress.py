@@ -67,7 +67,7 @@ class TimeLeft:
         ]
 
     def start(self) -> None:
-        """Note the current time as the start of the next visit (a round of a trial)."""
+        """Note the current time as the start of a visit (one round of a trial)."""
         self._started = self._clock()
 
     def end(self, *, measured: bool, given_up: bool = False) -> None:
@@ -118,7 +118,7 @@ def _disturbance_words(result: Result, uncounted_rounds: int) -> str:
 
 
 def _patience_words(extra_seconds: float | None) -> str:
-    """The end of a line about an additional round: the extra time that is left.
+    """The end of an output line about an additional round: the time left for further rounds.
 
     Empty if ``extra_seconds`` is None.
     """

@@ -1,7 +1,8 @@
-"""Make the comment on a pull request: write its data, read them strictly, and make Markdown.
+"""Make the comment on a pull request: write and read the comment's data, and make its Markdown.
 
-A workflow with the right to write comments runs this file on untrusted data. So this file imports
-the standard library only. The Markdown shows each text as code, without links or mentions.
+A workflow with the right to write comments runs this file on data that it does not trust. So this
+file imports the standard library only, and checks the data strictly on reading. The Markdown shows
+each text as code, without links or mentions.
 """
 
 from __future__ import annotations

@@ -41,11 +41,11 @@ Outcome = Literal["always", "never", "above", "below", "between"]
 class MonthlyCost:
     """The monthly cost of an owned or rented machine, by the owned machine's hours of use.
 
-    All hours, also ``term_hours``, are hours of the owned machine. ``fixed`` is paid even without
-    use, ``per_hour`` for each hour of use. A rented plan's cost is for the work that the owned
-    machine does in these hours.
+    ``fixed`` is paid even without use, ``per_hour`` for each hour of use. For a rented machine,
+    ``per_hour`` is the cost of the work that the owned machine does in an hour.
 
-    A rented plan may have a discount for sustained use. Then every ``term_hours`` hours of use are
+    A rented plan may have a discount for sustained use. ``term_hours`` is then the owned machine's
+    time for the work that the rented machine does in a month. Each ``term_hours`` hours of use are
     divided into equal parts, and an hour in part i costs ``shares[i]`` × ``per_hour``. Without a
     discount, ``shares`` is empty.
     """

@@ -126,7 +126,7 @@ def _kroutikov_2016(_claim: Claim, work: Work, _rows: Mapping[str, Work]) -> Fig
 
 
 def _malta_2019(_claim: Claim, work: Work, rows: Mapping[str, Work]) -> Figures:
-    """The cost is the hours × the price of an hour.
+    """The cost of a training is its time in hours × the price of an hour.
 
     The speed-up of a row is the time of a p2.xlarge machine with the same batch size ÷ the row's
     time. The number of images seen is steps × batch size. After 82 epochs, the learning rate drops

@@ -75,7 +75,8 @@ class Estimate:
     """The costs for the low end, the mean and the high end of a time.
 
     If billed time is rounded up, ``mean`` is the bill of the mean time, not the mean of the bills.
-    ``time_bounded`` is whether the low end of the time is at least a thousandth of its mean.
+    ``time_bounded`` is whether the low end of the time is a usable lower bound: at least a
+    thousandth of the mean time.
     """
 
     low: Decimal
@@ -90,9 +91,9 @@ class Estimate:
     def bounded(self) -> bool:
         """Whether the low end of the cost is a usable lower bound.
 
-        The low end of the cost must be at least a thousandth of the mean; a few scattered samples
-        give lower ends. The same must hold for the time, because a minimum charge can raise the low
-        end of the cost. If the costs at both ends are equal, the time does not matter.
+        Low ends below a thousandth of the mean come from a few scattered samples and are not
+        usable. The low end of the time must be usable, too: a minimum charge can hide that it is
+        not. If the costs at both ends are equal, the time need not be.
         """
         whole = self.time_bounded or self.low == self.high
         return whole and self.mean <= WIDEST * self.low
@@ -106,7 +107,8 @@ class Estimate:
     def between(self) -> str:
         """The range of the cost as text, empty if both ends are equal.
 
-        If the low end is not a usable bound, the text has only the high end.
+        If the low end is below a thousandth of the mean cost, or that of the time is below a
+        thousandth of the mean time, the text has only the high end.
         """
         if self.low == self.high:
             return ""

@@ -35,8 +35,9 @@ class FreeStarts:
 def free_starts(job: SpotJob, time: SpotTime) -> FreeStarts:
     """Expected number and total time of the free runs of a job's machines, by a closed formula.
 
-    A run is free if the provider takes the machine back within ``job.free`` seconds. From ``time``,
-    only the number of interruptions is used. The plan must not limit the lifetime of a machine.
+    A run is free if the provider takes the machine back within ``job.free`` seconds. Of the
+    argument ``time``, only the number of interruptions is used. The price plan of the job must not
+    limit the lifetime of a machine.
     """
     if not job.free:
         return FreeStarts(_ZERO, _ZERO)
@@ -54,10 +55,10 @@ def free_starts(job: SpotJob, time: SpotTime) -> FreeStarts:
 
 
 def _free_start(job: SpotJob, seconds_to_end: Decimal) -> FreeStarts:
-    """The expected number of free runs after one start, from 0 to 1, and of free seconds.
+    """The probability that the run after a start is free, and the expected free seconds.
 
     A run is free (not billed) if the provider takes the machine back within ``job.free`` seconds. A
-    billed run has no free seconds. ``seconds_to_end`` is the time from the machine's start to the
+    billed run has 0 free seconds. ``seconds_to_end`` is the time from the machine's start to the
     job's end if no interruption comes.
     """
     until = minimum(seconds_to_end, job.free)
@@ -68,9 +69,10 @@ def _free_start(job: SpotJob, seconds_to_end: Decimal) -> FreeStarts:
 def _free_restarts_in_stretches(job: SpotJob) -> FreeStarts:
     """Expected number and total time of the free later runs of a job with checkpoints.
 
-    A later run of a machine begins after an interruption. A run is free if the provider takes the
-    machine back within ``job.free`` seconds. The caller counts the later runs that begin before the
-    first work. The result is a sum over the stretches of work from one checkpoint to the next.
+    A later run is a machine's run after an interruption. A run is free if the provider takes the
+    machine back within ``job.free`` seconds. Later runs that begin before the job has done any work
+    are left out; the caller adds them. The result is a sum over the stretches of work from one
+    checkpoint to the next.
     """
     assert job.interval is not None, "a job in stretches has an interval"
     rate, again = job.rate, exponential(job.rate * job.later_start)
@@ -94,11 +96,11 @@ def _free_restarts_in_stretches(job: SpotJob) -> FreeStarts:
 def _free_restarts_without_rework(job: SpotJob) -> FreeStarts:
     """Expected number and total time of the free later runs of a job that loses no work.
 
-    No work is lost if a checkpoint is written on notice or takes no time. A later run of a machine
-    begins after an interruption. A run is free if the provider takes the machine back within
-    ``job.free`` seconds. The caller counts the later runs that begin before the first work, and
-    adds the time of checkpoints on notice. An interruption may come at any second of the work, so
-    the result is an integral over these seconds.
+    No work is lost if a checkpoint is written on notice or takes no time. A later run is a
+    machine's run after an interruption. A run is free if the provider takes the machine back within
+    ``job.free`` seconds. Later runs that begin before the job has done any work are left out, as is
+    the time of checkpoints on notice; the caller adds both. An interruption may come at any second
+    of the work, so the result is an integral over these seconds.
     """
     rate, again = job.rate, exponential(job.rate * job.later_start)
     short = minimum(maximum(job.free - job.later_start, _ZERO), job.work)

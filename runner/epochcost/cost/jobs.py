@@ -54,9 +54,9 @@ def answered_seconds(batch_seconds: Decimal, batch: Decimal, load: Decimal) -> D
 def training_program() -> Json:
     """Make the JSON program with which the site's calculator computes the cost of trainings.
 
-    It computes the cost of a training and of a month's trainings, and the number of machines for a
-    month's trainings. The costs include failed runs. Inputs are the cost ``total`` and the
-    ``elapsed`` seconds of a successful run. Further inputs are the probability ``failed`` of a
+    The program computes the cost of a training and of a month's trainings, both including failed
+    runs. It also computes the number of machines for a month's trainings. Its inputs are the cost
+    ``total`` and the ``elapsed`` seconds of a successful run, the probability ``failed`` of a
     failure, and the number ``times`` of trainings in a month.
     """
     total, elapsed, failed, times = map(symbol, ("total", "elapsed", "failed", "times"))

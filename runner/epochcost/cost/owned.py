@@ -58,7 +58,7 @@ def owned_lines(plan: Owned, seconds: Decimal, units: Decimal | int) -> tuple[Li
 
 
 def _rated_quantities(plan: Owned, hours: Decimal) -> Iterator[tuple[str, Decimal, str, Decimal]]:
-    """Yield label, quantity, unit and rate of each line of the bill of one machine or one vCPU."""
+    """Yield each bill line's label, quantity, unit and rate, for a vCPU if ``plan`` is per vCPU."""
     unit = "vCPU-hour" if plan.per_vcpu else "hour"
     used_hours = plan.years * HOURS_PER_YEAR * plan.utilisation
     yield "depreciation", hours, unit, quantized((plan.purchase - plan.residual) / used_hours)

@@ -64,9 +64,10 @@ def compute_charge(rate_per_hour: Decimal) -> HourlyCharge:
 
 
 def hourly_charges(price: Price) -> tuple[HourlyCharge, ...]:
-    """All hourly charges of a rented plan; last, the premiums in percent of other charges.
+    """All hourly charges of a rented plan; premiums, in percent of the others, come last.
 
-    Call the function within `exact_arithmetic`. Raises InputError for a rate below 1e-18.
+    A premium is a percentage of the charges that its component names, or of all charges that are no
+    premiums. Call the function within `exact_arithmetic`. Raises InputError for a rate below 1e-18.
     """
     parts = [] if price.amount is None else [compute_charge(price.amount)]
     if (terms := price.commitment) is not None:
@@ -141,14 +142,14 @@ class ChargedMachines:
 
 
 def charged_machines(price: Price, usage: RentedUsage) -> Iterator[ChargedMachines]:
-    """Yield groups of hourly charges, each with the number of machines that pay these charges.
+    """Yield groups of hourly charges, each with the number of machines for which they are billed.
 
-    The number of machines is added up over all runs. Usually, a single group has all charges.
+    This number is the sum over all runs of the job. Usually, a single group has all charges.
 
     A commitment with an on-demand price covers a number of machines at once, which are charged
     whether they are used or not. Each further machine costs the on-demand price. Then covered and
     further machines are in different groups. One more group has the charges for components, such as
-    a GPU, which all used machines pay.
+    a GPU, which are billed for all used machines.
     """
     charges, terms = hourly_charges(price), price.commitment
     groups = [(usage.count, charges)]
@@ -166,10 +167,11 @@ def _commitment_groups(
 ) -> tuple[tuple[Decimal, tuple[HourlyCharge, ...]], ...]:
     """Pairs of a number of machines, which may be 0, and the charges for an hour of one of them.
 
-    A machine pays the charges of every pair that counts it. The pairs are:
+    A machine can count in several pairs; its charges are then added up. The pairs are:
 
     - the used machines that the commitment covers, with the commitment's payments,
-    - all covered machines, used or not, with the payments for 1 / utilisation - 1 idle hours,
+    - all covered machines, used or not, with the payments for idle time: for each hour of the job,
+      1 / utilisation - 1 hours,
     - the covered machines that are not used, with the commitment's payments,
     - the used machines beyond the commitment, at the hourly price ``on_demand``.
     """
@@ -214,12 +216,12 @@ def full_price_time(used: Decimal, shares: Sequence[Decimal], month: Decimal) ->
 
 
 def discounted_seconds(seconds: Decimal, runs: Decimal | int, shares: Sequence[Decimal]) -> Decimal:
-    """The discount for sustained use on the bill of a run, as the seconds that are not charged.
+    """The seconds of a run that are not charged, because of a discount for sustained use.
 
     The other seconds of the run are charged at full price. A job has ``runs`` successive runs of
-    ``seconds`` each, which share the job's discount equally. A month begins with the job. Use in
-    part i of its equal parts costs ``shares[i]`` × the full price. Without a discount, ``shares``
-    is empty.
+    ``seconds`` each. Each run gets an equal part of the job's discount. The first month begins with
+    the job. A month has equal parts; use in part i costs ``shares[i]`` × the full price. Without a
+    discount, ``shares`` is empty.
     """
     if not shares:
         return _ZERO
@@ -232,9 +234,9 @@ def job_lines(
 ) -> Iterator[Line]:
     """All lines of the bill of a job on rented machines.
 
-    ``schedule`` has the job's used and billed times under the job's billing rule. A charge per
-    gigabyte-month, for example for a disk, may have another billing rule. ``lay_out`` computes the
-    job's schedule under the rule of such a charge.
+    ``schedule`` has the used and billed times under the billing rule of the machines. A charge per
+    gigabyte-month, for example for a disk, may have a billing rule of its own. For such a charge,
+    ``lay_out`` computes the job's schedule under the given rule.
     """
     discount = discounted_seconds(schedule.billed_seconds, usage.runs, price.month_shares)
     charged = tuple(charged_machines(price, usage))
@@ -266,8 +268,8 @@ def hourly_lines(
     """Lines of a bill: a line for each charge for work, then lines for other billed time.
 
     Other time is for starting, checkpoints, rework, restarts and rounding. ``discounted`` is the
-    discount for sustained use, as the seconds that are not charged. If it is not 0, the last line
-    subtracts their price.
+    number of seconds that are not charged because of a discount for sustained use. If it is not 0,
+    the last line subtracts the price of these seconds.
     """
     if not charged:
         return
@@ -289,9 +291,11 @@ def hourly_lines(
 def _billed_totals_after_work(
     schedule: Schedule, discounted: Decimal
 ) -> Iterator[tuple[str, Decimal]]:
-    """Yield a label for each kind of time besides work, and the total billed seconds so far.
+    """Yield a label for each kind of billed time besides work, and a running total of seconds.
 
-    Totals include the work. Last, the discount for sustained use subtracts ``discounted`` seconds.
+    The total includes the work, and the time of this kind and of all kinds before it. The last item
+    is the discount for sustained use, which subtracts ``discounted`` seconds. Kinds without time
+    are left out.
     """
     so_far = schedule.used_seconds
     for label, seconds in (

@@ -144,10 +144,10 @@ def fall_back_on_demand(moment: Moment) -> Indices:
     """Policy: move if interrupted, and finish on demand before the deadline is at risk.
 
     The result has a zone for each job, or ``ON_DEMAND``. An interrupted job moves to the cheapest
-    zone. A job switches to an on-demand machine if a switch at the next decision could be too late.
-    If the job's zone has a spot machine, the next decision is at the next checkpoint or
-    interruption. The work until then may be lost. Without a spot machine, the next decision is at
-    the next change of price or availability in any zone.
+    zone. A job switches to an on-demand machine now if a switch at the next decision could miss the
+    deadline. If the job's zone has a spot machine, the next decision is at the next checkpoint or
+    interruption. An interruption can lose the work since the last checkpoint. Without a spot
+    machine, the next decision is at the next change of price or availability in any zone.
     """
     job, zone = moment.job, move_when_interrupted(moment)
     assert job.deadline_seconds is not None, "a job that falls back has a deadline"
@@ -188,8 +188,9 @@ def replay(
 ) -> Outcome:
     """Replay a job from each of the times ``starts``, in seconds from the trace's start.
 
-    ``home`` is the index of the zone that each job has before the policy's first decision, by
-    default the cheapest zone at the job's start. The policy may start the job in another zone.
+    ``home`` is the index of the zone that the policy gets as each job's zone at its first decision.
+    By default, it is the cheapest zone at the job's start. The policy may choose another zone for
+    the start.
     """
     runs = _ReplayState(market, job, starts, home)
     while runs.unfinished.size:
@@ -198,7 +199,7 @@ def replay(
 
 
 class _ReplayState:
-    """State of a job's replays: arrays with an item each, and the indices of ``unfinished``."""
+    """State of a job's replays, one for each start time: arrays, and indices of ``unfinished``."""
 
     def __init__(self, market: Market, job: MovingJob, starts: Floats, home: int | None) -> None:
         self._market, self._job, self._starts = market, job, starts
@@ -334,11 +335,12 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class PolicyResult:
-    """Costs and times of a job under one policy, over the start times that all policies share.
+    """Costs and times of a job under one policy, over several start times in a trace.
 
-    ``zone`` is the zone in which the policy stays, None if the policy moves jobs. ``saved`` is the
-    policy's saving, as a share of the cost of staying in the best single zone. ``interruptions``
-    and ``moves`` are means per start time.
+    The start times are those from which the job ends within the trace under every policy. ``zone``
+    is the zone in which the policy stays, None if the policy moves jobs. ``saved`` is the policy's
+    saving, as a share of the cost of staying in the best single zone. ``interruptions`` and
+    ``moves`` are means per start time.
     """
 
     policy: str
@@ -353,10 +355,10 @@ class PolicyResult:
 def compare_policies(market: Market, job: MovingJob, count: int) -> tuple[PolicyResult, ...]:
     """Replay a job under each policy from ``count`` evenly spaced start times.
 
-    The first result is for staying in one zone: the zone in which the most replays end within the
-    trace. Among zones with equally many, it is the zone with the lowest mean cost. The results
-    cover only the start times from which the job ends under every policy. Raises InputError if no
-    start time remains, or if the trace is shorter than the job.
+    The first result is for staying in one zone: the zone in which the job ends within the trace
+    from the most start times. If several zones have this number, the one with the lowest mean cost
+    is taken. All results cover only the start times from which the job ends under every policy.
+    Raises InputError if no start time remains, or if the trace is shorter than the job.
     """
     starts = evenly_spaced_starts(market, job, count)
     stays = [replay(market, job, stay, starts, zone) for zone in range(len(market.zones))]

@@ -161,11 +161,11 @@ def _spot_schedule(
 ) -> Schedule:
     """The schedule of a job that may be interrupted, from its times in ``time``.
 
-    Usually, ``time`` has expected values, and ``restart_factor`` is 1. For a quantile of the lost
-    time, ``restart_factor`` is the quantile ÷ the mean. The caller has multiplied the rework and
-    the interruptions in ``time`` by this factor. This function multiplies the other times that
-    interruptions cause by the factor: restarts, checkpoints that are saved on notice, and unbilled
-    time of machines that were taken back early.
+    For expected times, ``restart_factor`` is 1. For a quantile of the time lost to interruptions,
+    it is the quantile ÷ the mean. The caller then multiplies the rework and the interruptions in
+    ``time`` by this factor. This function multiplies the rest of the lost time by it: restarts, and
+    checkpoints that are saved on notice. It also multiplies the unbilled time of machines that are
+    taken back soon after their start.
     """
     start = price.start
     work, first = quantized(time.work), quantized(job.first_start)

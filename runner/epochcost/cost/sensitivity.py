@@ -47,9 +47,10 @@ class PricedJob:
         return not self.work.shared and terms is not None and terms.rate_per_hour > 0
 
     def value(self, name: str) -> Decimal:
-        """The current value of the input ``name``: a number of the price, or 1 for the speed.
+        """The current value of the input ``name``: a number of the price, or a factor of the speed.
 
-        Raises InputError if the price has no number at the key path ``name``.
+        The factor of the machine's speed is 1. Raises InputError if the price has no number at the
+        key path ``name``.
         """
         return Decimal(1) if name == SPEED else value_at(self.price, name)
 
@@ -121,10 +122,10 @@ def _bracket_crossing(
 ) -> tuple[Decimal, Decimal] | None:
     """Two values of an input between which the job's cost passes the sought cost.
 
-    ``crossed`` says whether the cost passes the sought cost between ``now`` and a value. It returns
-    None if the input may not have this value. The search multiplies ``now`` by ``factor`` until
-    ``crossed`` is true, and returns the last two values. The result is None if ``crossed`` stays
-    false or returns None.
+    ``crossed(value)`` says whether the cost passes the sought cost between ``now`` and ``value``,
+    or is None if the input may not have this value. The search multiplies ``now`` by ``factor``
+    until ``crossed`` is true, and returns the last two values. The search returns None if
+    ``crossed`` stays false or is None.
     """
     near, far = now, now * factor or _FROM_ZERO
     for _ in range(_DOUBLINGS):

@@ -117,11 +117,11 @@ class SpotTime:
 
 
 def can_be_interrupted(price: Price) -> bool:
-    """Whether a plan's machines may be interrupted at a rate that the price spec does not state.
+    """Whether a plan's costs need assumed rates of interruption, as its spec states none.
 
-    Then callers show the plan's costs for assumed rates. The result is False if a limited lifetime
-    of a machine leaves no time to work besides a start, a restart and a checkpoint. The restart is
-    assumed to take 5 min, the checkpoint 30 s.
+    The plan's machines may then be interrupted. The result is False if a machine's limited lifetime
+    leaves no time to work besides a start, a restart and a checkpoint. The restart is assumed to
+    take 5 min, the checkpoint 30 s.
     """
     first = price.start.seconds if price.start.billed else _ZERO
     idle = first + _ASSUMED_RESTART_SECONDS + _ASSUMED_SAVE_SECONDS
@@ -221,8 +221,8 @@ def _time_of_stretches(job: SpotJob) -> SpotTime:
 def _time_without_rework(job: SpotJob) -> SpotTime:
     """The expected times and interruptions of a job that loses no work in interruptions.
 
-    At an interruption of work, the job writes a checkpoint before the machine is taken back. After
-    each interruption, the job restarts on another machine.
+    If a machine is interrupted while it works, it writes a checkpoint before it is taken back.
+    After each interruption, also during a start, the job restarts on another machine.
     """
     rate = job.rate
     begun = one_minus_exp(rate * job.first_start) / rate
@@ -264,8 +264,9 @@ def rounding_seconds(job: SpotJob, time: SpotTime, rule: Billing) -> Decimal:
 
     Each machine's time is rounded separately. The time of an interrupted machine is exponentially
     distributed. A machine that reaches its maximum lifetime runs for this lifetime. The last
-    machine runs for ``job.undisturbed`` seconds if no interruption comes. Otherwise, its time may
-    end anywhere in a billing increment, so half of the increment is added.
+    machine runs for ``job.undisturbed`` seconds if the job has no interruption. After an
+    interruption, the last machine may end anywhere in a billing increment, so rounding adds half an
+    increment on average.
     """
     if rule.increment_seconds == 0 and rule.minimum_seconds == 0:
         return _ZERO
@@ -368,11 +369,11 @@ def _use_saved_on_notice(job: SpotJob) -> _Use:
 
 
 def share_of_mean_loss(job: SpotJob, interruptions: Decimal, probability: float) -> Decimal:
-    """Estimate a quantile of the time lost to interruptions, as a multiple of the mean lost time.
+    """Estimate a quantile of the time lost to interruptions, divided by the mean lost time.
 
     With a ``probability`` of 0.95, 95 % of the runs of ``job`` lose less time than this quantile.
-    ``interruptions`` is the expected number of interruptions. The estimate is from simulated runs;
-    for very many interruptions, from an exponential distribution.
+    ``interruptions`` is the expected number of interruptions in a run. The estimate is from
+    simulated runs; for very many interruptions, from an exponential distribution.
     """
     # One of n equal parts is simulated. The relative deviation of the job is that of the part / √n.
     parts = math.ceil(interruptions / _SIMULATED_INTERRUPTIONS)

@@ -38,7 +38,7 @@ class Started:
     """Event: round ``round`` of a trial's ``rounds`` begins, and the trial is being built.
 
     ``number`` is the round's position among the ``total`` scheduled rounds, including skipped ones.
-    In a sweep, ``number`` and ``total`` both count the batch sizes tried so far. Numbers count from
+    In a sweep, both fields are instead the number of batch sizes tried so far. Numbers count from
     1.
     """
 

@@ -211,9 +211,10 @@ def plan_run(catalogue: Catalogue, request: RunRequest) -> Plan:
 def plan_elsewhere(facts: GraphFacts, request: RunRequest, runtime: str | None = None) -> Plan:
     """Plan the trials of a run on another machine, from that machine's spec.
 
-    ``runtime`` is ONNX Runtime's package on that machine, by default the package that the extra
-    `run` installs on Linux with x86-64. Plans for several machines share the ``facts``. Raises
-    InputError as ``plan_run`` does.
+    ``runtime`` is ONNX Runtime's package on that machine. By default, it is the package in
+    epochcost's optional dependencies `run` for Linux with x86-64. Plans for several machines share
+    the ``facts``. Raises InputError for an unknown name, and for a requested model that none of the
+    chosen studies lists.
     """
     machine = facts.catalogue.machine(request.hardware)
     studies = with_device(_studies(facts.catalogue, request), request.device)

@@ -37,11 +37,13 @@ def measure_all(
 
     A station measures for one target, on the target's machine or on one node of its cluster.
     Targets with the same host share a machine. First, this function gives back the machines that a
-    killed launch left running. If a machine cannot be given back, its station measures nothing.
+    killed launch left running. If a station's old machine cannot be given back, the station
+    measures nothing.
 
-    Then this function calls ``run`` with an iterator for each machine. The iterator runs the
-    machine's stations one after the other. Each step does a part of the measuring, and yields the
-    seconds to wait before the next step. ``run`` must exhaust or close all iterators.
+    Then this function calls ``run`` once, with a list of iterators, one for each machine. An
+    iterator runs the machine's stations one after the other. Each step does a part of the
+    measuring, and yields the seconds to wait before the next step. ``run`` must exhaust or close
+    all iterators.
     """
     stations: dict[str, Station] = {}
     for engine in engines:

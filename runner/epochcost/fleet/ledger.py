@@ -81,7 +81,8 @@ class Lease(BaseModel, frozen=True, extra="forbid"):
 
     The machine is paid for from ``since``, and at most until ``until`` (both in seconds since
     1970). Even if the launch dies, a started job ends by ``until``, and so does a rented machine.
-    ``reserved`` is the highest possible bill, with further machines for all remaining retries.
+    ``reserved`` is the highest possible bill for the job's trial or sweep: for this machine, and
+    for a new machine at each remaining retry.
     """
 
     target: Target
@@ -99,14 +100,14 @@ class Entries(BaseModel, frozen=True, extra="forbid"):
 
 
 class Ledger:
-    """The ledger of a project under a spending cap (None: no cap); threads may share it."""
+    """A project's leases and bills, under a spending cap (None: no cap); threads may share it."""
 
     def __init__(self, path: Path, entries: Entries, cap: Decimal | None) -> None:
         self.entries = entries
         self._path, self._cap, self._lock = path, cap, threading.Lock()
 
     def is_idle(self, now: float) -> bool:
-        """Whether all leases have ended, so that waiting releases no more reserved money."""
+        """Whether all machines' leases have ended, so that no more reserved money becomes free."""
         return all(lease.until < now for lease in self.entries.leases.values())
 
     def reserve(self, station: str, lease: Lease) -> bool:

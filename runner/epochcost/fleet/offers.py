@@ -1,8 +1,8 @@
-"""Choose the cheapest machine for a launch, and draft a price spec from what a launch paid.
+"""Choose the cheapest machine before a launch, and draft a price spec after it.
 
 A target is a machine on which `epochcost launch` measures. The cheapest machine with a given
-accelerator becomes a target. The draft has the price that a launch paid and the start-up time that
-it measured; a person reviews it.
+accelerator becomes a target. The draft has the price that the launch paid and the start-up time
+that the launch measured; a person reviews the draft.
 """
 
 from __future__ import annotations

@@ -197,8 +197,9 @@ class Station:
     def _record_cell_outcome(self, cell: Cell, job: str, state: JobState | None) -> None:
         """Record a cell as measured or failed, or let the cell wait to be measured again.
 
-        An unmeasured cell waits again if its machine was lost and a retry is left, or if ``state``
-        is None. ``state`` is None if the launch or an error ends the station before the job.
+        An unmeasured cell waits again in two cases: its machine was lost and a retry is left, or
+        ``state`` is None. ``state`` is None if the launch or an error ends the station before the
+        job ends.
         """
         launch = self.launch
         is_lost = state is None or state.state == "lost"

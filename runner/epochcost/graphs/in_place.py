@@ -84,7 +84,7 @@ class _StepDataFlow:
         return name
 
     def _possible_readers(self, before: str) -> set[int]:
-        """Indices of the nodes that read the input ``before``, or may read it after a fusion."""
+        """Indices of nodes that read the input named ``before``, or would if nodes are fused."""
         pending, readers = [before], set[int]()
         while pending:
             new = set(self._readers[pending.pop()]) - readers

@@ -131,7 +131,7 @@ class DeviceWatch:
 
     @property
     def addresses(self) -> tuple[str, ...] | None:
-        """The GPU's address on the PCI bus, as a tuple; None if the driver does not state it."""
+        """A tuple of one item, the PCI address; None if the driver does not state it."""
         address = pci_address(self._library, self._handle)
         return None if address is None else (address,)
 

@@ -83,8 +83,8 @@ def read_profile(path: Path) -> tuple[ExecutedNode, ...]:
 def prove_placement(nodes: tuple[ExecutedNode, ...], provider: Provider) -> Placement:
     """Check where the nodes of a graph ran, and count them by provider and operator type.
 
-    Raises PlacementError without nodes, or if a node that works on data did not run on the GPU
-    under CUDA. Nodes that only compute shapes may run on the CPU.
+    Under CUDA, only nodes that compute shapes may run on the CPU. Raises PlacementError if any
+    other node did not run on the GPU, or if ``nodes`` is empty.
     """
     if not nodes:
         raise PlacementError("placement: expected a profile of a run, got one without nodes")
@@ -197,11 +197,11 @@ def prove_arithmetic(
 ) -> None:
     """Raise CapabilityError if nodes computed in fp32 instead of ``precision``.
 
-    ``declared`` groups the nodes by the precision of their inputs in the graph's file. In fp16 and
-    bf16, each of these nodes that ran must have an input of half precision:
+    In fp16 and bf16, each of the following ``nodes`` must have an input of half precision:
 
-    - the nodes in ``declared.half``;
-    - the heavy nodes (with many operations), except those in ``declared.wide``;
+    - the nodes in ``declared.half``, which have such an input in the graph's file;
+    - the heavy nodes (with many operations), except those in ``declared.wide``, which have no such
+      input in the graph's file;
     - if no heavy node ran, all nodes that read floats, except casts.
 
     In int4, matrix products must be MatMulNBits nodes, which have quantised weights. TF32 is not

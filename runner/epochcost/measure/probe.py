@@ -1,7 +1,8 @@
-"""Test the runtime in a separate process: ``python -m epochcost.measure.probe cuda|engine``.
+"""Test software in a separate process: ``python -m epochcost.measure.probe cuda|engine``.
 
-``cuda`` runs a session on the GPU and prints a JSON list of what CUDA lacks, empty on success.
-``engine`` prints the software of an engine's environment. A broken driver may crash the process.
+``cuda`` runs an ONNX Runtime session on the GPU. It prints a JSON list of what this machine lacks
+for CUDA, empty on success. ``engine`` prints the software of a serving engine's environment. A
+broken driver may crash the process.
 """
 
 from __future__ import annotations

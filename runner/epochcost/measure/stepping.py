@@ -147,7 +147,7 @@ class Stepper:
         self.steps_taken += 1
 
     def carried_values(self) -> dict[str, Array]:
-        """Copies of the current carried values on the host, by graph input."""
+        """Copies on the host, by input, of the values that the last step left for the next."""
         current = self._odd if self.steps_taken % 2 else self._even
         return {name: value.numpy() for name, value in current.items()}
 

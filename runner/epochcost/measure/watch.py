@@ -96,7 +96,7 @@ class Watch:
         return on_both
 
     def completed(self, measurement: Measurement) -> Measurement:
-        """``measurement``, with conditions and energy if the sampling was watched to its end."""
+        """``measurement``, with conditions and energy added if sampling was watched to its end."""
         if self._seen is None:
             return measurement
         conditions, energy = self._seen

@@ -44,9 +44,10 @@ def bind_model(
     """The model's graph with fixed shapes for ``batch_size``.
 
     If ``work`` is a phase of a decoder, all sizes follow from the phase and the spec's
-    ``[decoder]``. Otherwise, the spec's ``[dimensions]`` has the size of each symbolic dimension
-    except the batch. Raises ModelError if several dimensions lack a size, or if a size contradicts
-    the graph or is for none of its dimensions.
+    ``[decoder]``. Otherwise, the spec's ``[dimensions]`` has the sizes of symbolic dimensions. One
+    dimension may have no size there: it is the batch. Raises ModelError if several dimensions
+    besides "batch" lack a size, if the graph lacks a dimension of the spec, or if a size
+    contradicts the graph.
     """
     if isinstance(work, Phase) and model.decoder is not None:
         for misfit in misfits(graph, model.decoder):

@@ -159,9 +159,10 @@ def _merged_sweeps(plans: Iterable[Plan]) -> tuple[Sweep, ...]:
 
 
 def why_left_out(left_out: Iterable[LeftOut]) -> Iterator[str]:
-    """Yield a line for each reason, such as "part A and 2 more: the reason".
+    """Yield a line for each reason, such as "trial A and 2 more: the reason".
 
-    It names the first part that was left out for this reason, and counts the others.
+    The line names the first part of a study that was left out for this reason, and counts the
+    others.
     """
     for reason, (first, *others) in group_by(left_out, lambda each: each.reason).items():
         yield f"{first.what}{f' and {len(others)} more' if others else ''}: {reason}"

@@ -24,9 +24,10 @@ _WIDEST = Decimal("0.5")
 class Visit:
     """Round ``number`` (from 1) of the ``rounds`` in which a trial is measured.
 
-    ``rounds`` includes the ``extra`` rounds that were added for precision. The planned rounds share
-    the trial's time budget equally, and an extra round has as much time as a planned round. If the
-    trial is ``stored``, all its rounds are stored, and the visit only reports them.
+    ``rounds`` is the number of planned rounds plus the ``extra`` rounds that were added for
+    precision. The planned rounds share the trial's time budget equally, and an extra round has as
+    much time as a planned round. If ``stored``, the results of all rounds are stored already, and
+    nothing is measured: this one visit reports the trial.
     """
 
     trial: Trial

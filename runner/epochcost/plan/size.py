@@ -42,7 +42,7 @@ class Footprint:
 
     @property
     def second_set_bytes(self) -> int:
-        """Bytes of carried values that exist twice, because new values do not overwrite the old."""
+        """Bytes of values for the next step that exist twice, as new do not overwrite old."""
         return self.carried_bytes - self.in_place_bytes
 
     @property

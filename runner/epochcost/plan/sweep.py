@@ -56,7 +56,7 @@ class Sweep:
         return f"{named} {ends}, at most {self.largest:,} ({self.bound}){variant}"
 
     def at(self, batch_size: int) -> Trial:
-        """The sweep's trial with this batch size; outside a sweep, the trial has the same id."""
+        """The sweep's trial with this batch size; its id does not depend on the sweep."""
         return self.trial.model_copy(update={"batch_size": batch_size})
 
 

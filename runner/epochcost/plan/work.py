@@ -193,7 +193,7 @@ STORED_KEYS = ("requests", "phase", "load")
 
 
 def tagged(stored: Mapping[str, Any]) -> Any:
-    """The table of a stored trial's work, such as ``load``, with the table's key as ``kind``."""
+    """A stored trial's table for its work, such as ``load``, plus the table's key as ``kind``."""
     kind = next((key for key in STORED_KEYS if stored.get(key) is not None), "steps")
     value = stored.get(kind, {})
     if isinstance(value, Mapping) and "kind" in value:

@@ -1,8 +1,9 @@
 """Learn with a Gaussian process how observed times differ from a formula for times, the law.
 
-The departure of an observation is log(observed time / time by the law). It is a sum of terms. A
-term is correlated between observations with equal labels, such as the same chip. The correlation
-falls with the distance of their features, such as the batch size.
+The departure of an observation is log(observed time / time by the law). It is a sum of terms. Each
+term has a label, such as the chip, and may have features, such as the batch size. A term is
+correlated between observations with equal labels. The correlation falls with the distance of their
+features.
 
 Sources: Rasmussen and Williams 2006, "Gaussian processes for machine learning", chapter 2;
 Marquardt 1963 for ``fitted``.
@@ -149,11 +150,12 @@ class Departures:
         return weights @ self._departures, prior - weights @ shared.T
 
     def calibration(self, groups: Labels, features: Matrix) -> Calibration:
-        """Predict each group of rows from all other groups, and collect the errors.
+        """Predict each group of observations from all other groups, and collect the errors.
 
-        ``groups`` [n] has the number of each observed row's group, ``features`` [n, k] the row's
-        features. The result computes intervals of forecasts from the errors. Errors of rows with
-        features close to the forecast's count most.
+        ``groups`` [n] has the number of each observation's group, ``features`` [n, k] the
+        observation's features. The returned `Calibration` derives the widths of forecasts'
+        intervals from the errors. Errors of observations with features close to the forecast's
+        count most.
         """
         deviations, weights = np.empty_like(self._departures), np.empty_like(self._departures)
         count = 0

@@ -201,7 +201,7 @@ def _passes(row: Placed) -> int:
 
 
 def content_of(placed: Iterable[Placed], devices: Devices) -> object:
-    """A cache's key: all facts about rates and devices on which predictions depend."""
+    """Facts about rates and devices that decide a forecast: a cache's key for its results."""
     rows = [(_FIELDS(row.rate), row.device.id, row.profile, row.uncertainty) for row in placed]
     return devices.all, rows
 

@@ -1,8 +1,8 @@
 """Forecast the rates of workloads on devices on which they have not been measured.
 
-One Gaussian process learns from all published rates, and from our own. Rates of unknown software
-are assumed to differ from known rates as much as the rates of two known software packages differ.
-The package ``analysis`` applies the forecasts to machines, with their memory and prices.
+One Gaussian process learns from all published rates, and from our own. Software without known rates
+is assumed to differ from known software as much as two known software packages differ. The package
+``analysis`` applies the forecasts to machines, with their memory and prices.
 """
 
 from __future__ import annotations
@@ -63,9 +63,9 @@ FARTHEST_KIN = 3.0
 class Question:
     """A workload on ``count`` devices of one machine, in steps of ``batch`` examples.
 
-    If ``program`` is None, the forecast is for ``software``, ``mode`` and ``precision``. Otherwise,
-    these three fields are ignored. The forecast is then for the source, software, mode, precision
-    and input size of ``program``, a published rate.
+    If ``program`` is None, the workload has the fields ``software``, ``mode`` and ``precision``.
+    Otherwise, ``program`` is a published rate. The workload then has this rate's source, software,
+    mode, precision and input size, and those three fields are ignored.
     """
 
     model: str
@@ -120,9 +120,10 @@ class Forecaster:
 
     @cached_property
     def _calibrations_and_inverse(self) -> tuple[tuple[Calibration, ...], Matrix]:
-        """Calibrations of the forecasts' intervals, and inverse covariance of all known rates.
+        """Calibrations of the forecasts' intervals, and inverse covariance of all known log rates.
 
-        Known rates are published or measured; only the published ones determine calibrations.
+        Known rates are published or measured. A calibration has the errors of published rates, each
+        predicted without its own group (such as its device).
         """
         design, count = designed(self._placed, self.devices), len(self.published)
         covariances = with_noise(design, self.scales)
@@ -158,8 +159,9 @@ class Forecaster:
     def of(self, rows: Sequence[Placed]) -> tuple[Forecast, ...]:
         """Forecast a rate for each of ``rows`` from the published and the measured rates.
 
-        A row describes a workload and a device; the rate in the row is ignored. Rows that are also
-        in ``published`` or ``measured`` are not withheld there, so their forecasts learn from them.
+        A row describes a workload and a device; the rate in the row is ignored. If ``published`` or
+        ``measured`` has a rate of the same workload and device, the forecast learns from that rate
+        too.
         """
         if not rows:
             return ()
@@ -183,8 +185,9 @@ class Forecaster:
     def errors_of(self, rows: Sequence[Placed]) -> Matrix:
         """Covariance [n, n] of the errors in the logarithms of the forecasts of ``rows``.
 
-        It includes the covariance between different models or modes, which the forecasts' ``draws``
-        leave out. It ignores that forecasts have an upper limit, a share of the peak rate.
+        Different models or modes have a covariance here, whereas the ``draws`` of their forecasts
+        are independent. The upper limit of a forecast, a share of the device's peak rate, is not
+        considered.
         """
         learnt, unknown, inverse = self._designs_and_inverse(rows)
         between = covariance(unknown, learnt, self.scales)
@@ -202,7 +205,7 @@ class Forecaster:
         return errors
 
     def _designs_and_inverse(self, rows: Sequence[Placed]) -> tuple[Design, Design, Matrix]:
-        """Designs of the known rates and of ``rows``, and the inverse covariance of the former."""
+        """Designs of all known rates and of ``rows``, and inverse covariance of the known ones."""
         design = designed(self._placed, self.devices, rows)
         learning = np.arange(len(design.rate)) < len(self._placed)
         return design.rows(learning), design.rows(~learning), self._calibrations_and_inverse[1]
@@ -300,9 +303,10 @@ def _posterior_by_workload(
 
 
 def as_rate(question: Question, per_second: float) -> Placed:
-    """Describe a question's workload and device in the form of a published row.
+    """Describe a question's workload and device as a row of a table of rates.
 
-    ``per_second`` is the row's rate. For a row to forecast, any number above 0 will do.
+    ``per_second`` is the row's rate. If the row is only to be forecast, any number above 0 will do,
+    because a forecast ignores the row's rate.
     """
     return Placed(
         _rate_of_program(question.program, question, per_second)

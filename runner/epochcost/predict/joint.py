@@ -87,10 +87,10 @@ def forecasts_of(
 ) -> list[Forecast]:
     """Make m forecasts of times from their predicted logarithms ``levels`` [m].
 
-    Forecast i has the error ``cells[i]``, which it may share with others. ``covariance`` [n, n] is
-    the covariance of n errors of logarithms. A logarithm's 90 % interval reaches to both sides by
-    its error's standard deviation times the error's factor in ``factors`` [n]. ``seed`` is a text
-    that fixes the draws.
+    The m logarithms have n different errors, with the covariance ``covariance`` [n, n]. ``cells``
+    [m] has the index of each forecast's error; several forecasts may share one error. Half the
+    width of a logarithm's 90 % interval is the standard deviation of its error times a factor in
+    ``factors`` [n]. ``seed`` is a text that fixes the draws.
     """
     spread = factors * np.sqrt(np.diag(covariance))
     draws = list(joint_draws(covariance, factors, seed))
@@ -102,12 +102,12 @@ def forecasts_of(
 
 
 def joint_draws(covariance: Matrix, factors: Vector, seed: str) -> Iterator[Draws]:
-    """Yield random draws of the error log(time / predicted time) for each of n predictions.
+    """Yield, for each of n predictions, random draws of its error log(time / predicted time).
 
     ``covariance`` [n, n] is the predicted covariance of the errors. Predictions with equal rows in
-    it have equal draws. ``factors`` [n] are half the widths of 90 % intervals, in predicted
-    standard deviations. The mean variance of the n draws agrees with these intervals. ``seed`` is
-    any text.
+    it have equal draws. ``factors`` [n] are half the widths of the predictions' 90 % intervals, in
+    predicted standard deviations. The draws of a prediction have a variance; the mean of the n
+    variances agrees with the intervals. ``seed`` is any text.
     """
     count = len(covariance)
     scaling = scaling_of(covariance, factors)
@@ -123,9 +123,10 @@ def joint_draws(covariance: Matrix, factors: Vector, seed: str) -> Iterator[Draw
 def scaling_of(covariance: Matrix, factors: Vector) -> Matrix:
     """Matrix [n, n] that turns the errors [n] of one job on n machines into calibrated errors.
 
-    It scales the departures of the errors from their mean by ``RATIO_SCALE``. It scales the mean so
-    that the variance, averaged over the machines, agrees with the 90 % intervals. Half the width of
-    an interval is a standard deviation by ``covariance`` [n, n] times a factor in ``factors`` [n].
+    The matrix multiplies each error's departure from the mean of the n errors by ``RATIO_SCALE``.
+    It multiplies this mean by a factor for which the average variance of the n errors agrees with
+    the 90 % intervals. Half the width of interval i is ``factors[i]`` times the standard deviation
+    of error i, the root of ``covariance[i, i]``.
     """
     variances, count = np.diag(covariance), len(covariance)
     of_mean = covariance.mean()

@@ -121,9 +121,9 @@ def placed(rates: Iterable[Rate], devices: Devices, profiles: Profiles) -> list[
 def placed_table(catalogue: Catalogue, table: ObservationTable, devices: Devices) -> list[Placed]:
     """Read the rates in a table of a project; repeated rates are replaced by their median.
 
-    Rates are repeated if they agree in workload, accelerator and number of devices. Rates on
-    unknown accelerators and rates in epochs or runs are omitted. Raises InputError for a table that
-    cannot be read.
+    Rates are repeated if they agree in workload (which includes the source), accelerator and number
+    of devices. Rates on unknown accelerators, and rates in epochs or runs a second, are omitted.
+    Raises InputError for a table that cannot be read.
     """
     profiles = read_profiles(catalogue.table_path(table, table.profiles)) if table.profiles else {}
     rates = without_repeats(read_rates(catalogue.table_path(table, table.table)))
@@ -263,11 +263,12 @@ def _contradicted_rows(design: Design) -> Iterator[tuple[int, float]]:
 
 
 def _most_contradicted_row(inverse: Matrix, departures: Vector) -> tuple[int | None, float]:
-    """Find the row farthest from its prediction by all other rows, in standard deviations.
+    """Find the row whose rate is farthest from the rate that all other rows predict.
 
-    Return its index, and its rate ÷ the predicted rate; (None, 1) if no row is implausible.
-    ``departures`` [n] are log(rate / rate by a roofline model) minus their mean; ``inverse`` [n, n]
-    is the inverse of their covariance. Rows that were found earlier have zeros in both arrays.
+    The distance is in predicted standard deviations. Return the row's index, and its rate ÷ the
+    predicted rate; (None, 1) if no row is implausible. ``departures`` [n] are log(rate / rate by a
+    roofline model) minus their mean. ``inverse`` [n, n] is the inverse of their covariance. Both
+    have zeros for rows that earlier calls found, so these rows are ignored.
     """
     scale = np.diag(inverse)
     off = np.divide(inverse @ departures, scale, out=np.zeros_like(scale), where=scale > 0)

@@ -257,7 +257,7 @@ def held_out(
 
 
 def members(labels: Labels) -> Iterator[Labels]:
-    """Yield the indices of the rows of each label."""
+    """Yield, for each distinct label, the indices at which ``labels`` has it."""
     for label in np.unique(labels):
         yield np.flatnonzero(labels == label)
 
@@ -306,10 +306,11 @@ def centred_departures(design: Design) -> tuple[Vector, float]:
 
 
 def predictable(design: Design, rows: Labels) -> Labels:
-    """Find which of the rates at the indices ``rows`` can be predicted from all rates outside.
+    """Find which of the rates at the indices ``rows`` the rates at all other indices can predict.
 
-    Return the positions of these rates in ``rows``. A rate can be predicted if its model's graph is
-    known, or if a rate outside ``rows`` has the same ``design.edition``.
+    Return the positions in ``rows``, not the indices of the rates. A rate can be predicted if its
+    model's graph is known. Otherwise, a rate outside ``rows`` must have the same ``design.edition``
+    (source, model, mode, task and unit).
     """
     shared = np.isin(design.edition[rows], np.delete(design.edition, rows))
     return np.flatnonzero(shared | design.has_graph[rows])
@@ -320,9 +321,9 @@ class Calibration:
     """Errors of n known rates, each predicted without its own group (such as its device).
 
     ``deviations`` [n] are the absolute errors of the logarithms, divided by their predicted
-    standard deviations. Those from `calibrate` are also divided by the rates' ``relative_errors``.
-    ``weights`` [n] say how much each error counts, ``features`` [n, k] describe the rates, and
-    ``groups`` is the number of groups.
+    standard deviations. `calibrate` also divides them by ``relative_errors``, factors above 1 for
+    kinds of rates that err more. ``weights`` [n] say how much each error counts, ``features`` [n,
+    k] describe the rates, and ``groups`` is the number of groups.
     """
 
     deviations: Vector

@@ -40,9 +40,9 @@ _BINS = 10
 class Stated:
     """A group of predictions of the cheaper accelerator, with similar stated probabilities.
 
-    A prediction chooses the cheaper of two accelerators, and states how probable it is that the
-    choice is right. ``probability`` is the mean of these statements. ``right`` is the share of
-    right choices. ``ratios`` is the number of predictions; each follows from one ratio of costs.
+    A prediction chooses the cheaper of two accelerators by the predicted ratio of their costs. It
+    states how probable it is that the choice is right. ``probability`` is the mean of the stated
+    probabilities. ``right`` is the share of right choices. ``ratios`` is the number of predictions.
     """
 
     probability: float
@@ -81,10 +81,10 @@ def ratio_errors(
 ) -> Mapping[TwoWithheld, RatioErrors]:
     """Measure the errors of predicted ratios between the rates of two accelerators.
 
-    Three tests predict both rates: without the rates on the two accelerators, without those on
-    their two generations, or without those of their source. The result has the errors by test.
+    There are three tests. A test predicts both rates of a ratio without all rates on the two
+    accelerators, on their two generations, or of their source. The result has the errors by test.
     ``hourly`` has prices per hour by device id, which turn ratios of rates into ratios of costs. A
-    test is omitted if none of its ratios is between two devices with prices.
+    test is omitted if no ratio in it has prices for both devices.
     """
     design = designed(learnt, devices)
     log_prices = np.log([hourly.get(row.device.id, math.nan) for row in learnt])
@@ -129,9 +129,9 @@ def _ratio_tables(
 def _rows_of_pairs(design: Design, labels: Labels, withheld_at_once: int) -> Iterator[Labels]:
     """Yield, for each pair of accelerators, row indices [k, 2] of the k workloads that both ran.
 
-    ``labels`` [n] name what is withheld with each row: an accelerator, generation or source. Both
-    rows of a pair must be withheld: together if ``withheld_at_once`` is 1 (rows of one source),
-    separately if it is 2 (rows of two accelerators or generations).
+    ``labels`` [n] name what is withheld with each row: an accelerator, generation or source. If
+    ``withheld_at_once`` is 1, both rows of a workload have the same label, one source. If it is 2,
+    they have different labels, two accelerators or generations.
     """
     works: dict[tuple[int, int], dict[tuple[int, float], int]] = defaultdict(dict)
     for row, work in enumerate(zip(design.work.tolist(), design.count.tolist(), strict=True)):

@@ -138,8 +138,10 @@ def _roofline_errors(design: Design, withheld: Withheld, names: Sequence[str]) -
     """The errors log(rate / predicted rate) [n] of a roofline model whose rates are scaled.
 
     ``names`` [n] are names of what is withheld, such as the rows' accelerators. A row's scaling
-    factor is fitted to alike rows of other names; without such rows, the error is infinite. It is
-    NaN if the graph is unknown, and no row of another name has the row's ``edition``.
+    factor is fitted to rows of other names. They have the same device if ``withheld`` is "model",
+    are all such rows if it is "source", and otherwise have the same ``edition``. An error is NaN if
+    the graph is unknown and no row of another name has the row's ``edition``. Any other error is
+    infinite if there is no row to fit.
     """
     constants: Mapping[Withheld, Labels] = {
         "model": design.device, "source": np.zeros_like(design.device)

@@ -123,7 +123,7 @@ class SiteFolder:
             raise _refusal(self._place, error) from error
 
     def close(self) -> None:
-        """Delete the build's folder, with the new site or, after ``replace``, the earlier site."""
+        """Delete the build's folder and its site: the new or, after ``replace``, the former one."""
         self._kept.close()
 
 

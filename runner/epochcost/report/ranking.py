@@ -100,7 +100,7 @@ class Contender:
 
     @property
     def answers(self) -> bool:
-        """Whether the price has no drawback (is not assumed, say) and the time is not imprecise."""
+        """Whether the machine has no drawback, such as an assumed price or an imprecise time."""
         return not self.reservation
 
     @property

@@ -55,9 +55,9 @@ def token_files(report: Report, names: Collection[str] | None = None) -> Iterato
     """Yield address and text of each script: one for all decoders together, several for each.
 
     The common script has the machines' prices and the formulas for predicted times. Each decoder
-    has a script with its measured times and its APIs. For each precision, it also has a script with
-    predicted times, maybe none. ``names`` are the decoders' ids. None means every decoder with
-    measured times or with an entry in ``report.tokens``.
+    has a script with its measured times and its APIs. It also has one script for each precision,
+    with a list of predicted times that may be empty. ``names`` are the decoders' ids. None means
+    every decoder with measured times or with an entry in ``report.tokens``.
     """
     hardware = report.catalogue.hardware.values()
     machines = {machine.id: _machine(report, published_machine(machine)) for machine in hardware}

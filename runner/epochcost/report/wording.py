@@ -99,7 +99,7 @@ def times_words(factor: Bounded | float) -> str:
 
 
 def times_range(factor: Bounded) -> str:
-    """Format an interval ("1.2 to 1.5"): empty if its ends are equal, "uncertain" if too wide."""
+    """Format a factor's interval ("1.2 to 1.5"): "" if its ends agree, "uncertain" if too wide."""
     if factor.low == factor.high:
         return ""
     if factor.high > WIDEST * factor.low:

@@ -2,7 +2,7 @@
 
 The functions are pure: warnings follow from a stored measurement and its environment. A disturbance
 that was not measured, such as the load by other programs, gives no warning. The measurement's
-``conditions`` then say why it is unknown. Warnings change no number.
+``conditions`` then say why the disturbance was not measured. Warnings change no number.
 """
 
 from __future__ import annotations

@@ -83,13 +83,13 @@ class _ToolObject:
     ) -> _Figures:
         """Read the mean and the percentiles of a run's latencies, in seconds.
 
-        The result has them for the ``ToolRun`` fields ``first`` (time to first token), ``token``
-        (time between tokens) and ``whole`` (time of a request). ``names`` are the tool's names of
-        these three, and ``divisors`` convert the values of each to seconds. ``statistics`` are the
-        tool's names of the mean and of the percentiles 50, 90, 95, 99 and 99.9. ``form``, such as
-        ``{name}/{statistic}``, makes a value's key path from both names. A percentile is left out
-        if the run has too few ``requests`` for it. If ``requests`` is None (unknown), percentiles
-        above 50 are left out.
+        The latencies are the ``ToolRun`` fields ``first`` (time to first token), ``token`` (time
+        between tokens) and ``whole`` (time of a request). ``names`` are the tool's names of these
+        three. A latency's values are divided by its number in ``divisors``, which converts them to
+        seconds. ``statistics`` are the tool's names of the mean and of the percentiles 50, 90, 95,
+        99 and 99.9. ``form``, such as ``{name}/{statistic}``, makes a key path from the names of a
+        latency and a statistic. A percentile is left out if the run has too few ``requests`` for
+        it. If ``requests`` is None (unknown), percentiles above 50 are left out.
         """
         figures: _Figures = {latency: {} for latency in _LATENCIES}
         for latency, name, divisor in zip(_LATENCIES, names, divisors, strict=True):

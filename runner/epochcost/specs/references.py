@@ -89,7 +89,7 @@ def neighbours(
     unseen: Collection[str],
     judge: JudgeGraph | None,
 ) -> Neighbours:
-    """Make the context of cross-checks: parsed specs by kind and id, and the other arguments."""
+    """Group parsed specs by kind and id, for cross-checks; keep the other arguments with them."""
     by_kind: dict[str, dict[str, list[Document]]] = {kind: defaultdict(list) for kind in KINDS}
     for document in documents:
         by_kind[document.kind][document.id].append(document)
@@ -204,11 +204,11 @@ def _missing_file(document: Document, key: str) -> Iterator[Finding]:
 def _faults_of_foreign_prices(
     document: Document, table_pattern: Sequence[str], context: Neighbours
 ) -> Iterator[Finding]:
-    """Yield a fault for each price of another machine than the one that the price's table names.
+    """Yield a fault for each price that a table names although it is for another machine.
 
-    A table names its machine by the key ``hardware``. The checked prices are those of its key
-    ``price`` and of the keys ``price`` in its claims. ``table_pattern`` is the key path of the
-    tables to check, with "*" for every item of an array; () means the whole spec.
+    A table names a machine by its key ``hardware``. It names prices by its key ``price``, and by
+    the keys ``price`` in its claims. ``table_pattern`` is the key path of the tables to check, with
+    "*" for every item of an array; () means the whole spec.
     """
     for key, table in _values_at_key_paths(document.table, table_pattern):
         machine = table.get("hardware") if isinstance(table, dict) else None

@@ -89,7 +89,7 @@ def _tidied(value: Any, definitions: Schema) -> Any:
 
 
 def _rename_bounds(schema: dict[str, Any]) -> dict[str, Any]:
-    """Rename pydantic's bounds to JSON Schema's; drop inclusive ones that exclusive ones imply."""
+    """Give bounds their JSON Schema names; drop inclusive bounds that exclusive bounds imply."""
     renamed = {_BOUNDS.get(key, key): value for key, value in schema.items()}
     if renamed.get("exclusiveMinimum") == renamed.get("minimum"):
         renamed.pop("minimum", None)
@@ -182,9 +182,10 @@ def _key_tables(path: str, schema: Schema, headers: dict[str, str]) -> Iterator[
     """Yield the TOML tables at any depth of a schema, for the reference page.
 
     ``schema`` belongs to the table at the dotted key ``path``. If several tables have the same
-    keys, all are yielded, but the tables inside only once. The later ones have the first one's
-    header in ``same_as``. ``headers`` maps the keys of each first table, as JSON, to the table's
-    header, such as ``[training]``. The function adds entries to ``headers``.
+    keys, all are yielded, but only the first is followed by its inner tables. The others have the
+    first table's header in ``same_as``. ``headers`` maps the keys of each yielded table, as JSON,
+    to the header of the first table with these keys, such as ``[training]``. The function adds
+    entries to ``headers``.
     """
     for key, value in schema["properties"].items():
         name = f"{path}.{key}" if path else key

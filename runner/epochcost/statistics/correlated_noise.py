@@ -4,10 +4,10 @@ A short series cannot show how long its drift lasts. Therefore, this module trie
 and weights each duration by how well it explains the series.
 
 A series has one or more rounds, each from one process. Each round is divided into blocks of
-consecutive times, K blocks in all. The model has three parameters besides the mean and s. Around
-the mean of its round, a block's mean has the variance s². ``share`` is the part of s² that comes
-from the drift; the rest comes from independent noise. ``memory`` is the duration of the drift, in
-blocks. ``between`` is the variance from one round to another, in multiples of s².
+consecutive times, K blocks in all. Around the mean of its round, a block's mean has the variance
+s². Besides s and the mean of the series, the model has three parameters. ``share`` is the part of
+s² that comes from the drift; the rest comes from independent noise. ``memory`` is the duration of
+the drift, in blocks. ``between`` is the variance from one round to another, in multiples of s².
 
 The blocks' means are normal with the covariance s² V. For blocks i and j of the same round, V[i, j]
 = share exp(-|i - j| / memory) + between, plus 1 - share if i = j. For blocks of different rounds,
@@ -20,9 +20,9 @@ V^-1. For given parameters, the mean's error follows Student's t distribution wi
 freedom (Zellner 1971, An Introduction to Bayesian Inference in Econometrics, chapter 4).
 
 The best mean of a round is a weighted mean of the round's blocks, with the weights that minimise
-its variance. These weights do not depend on ``between``. Therefore, Q has two parts: the residual
-sum of squares within rounds, and that of the rounds' best means. The first part depends only on
-``share`` and ``memory``.
+its variance. These weights do not depend on ``between``. Q is the sum of two parts: the residual
+sum of squares of the blocks around the best means of their rounds, and that of these best means
+around the mean of the series. The first part depends only on ``share`` and ``memory``.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ class _Round:
     """The terms of the likelihood from a round of b blocks, for each tried drift.
 
     Axis 0 of every array is the drift, a pair (share, memory). Within the round, the blocks' means
-    have the covariance s² D, where s² is the variance of one mean. The round's best mean is the
-    weighted mean of the blocks with the least variance, and ``mean_weights`` (drifts, b) are its
+    have the covariance s² D, where s² is the variance of one block's mean. The round's best mean is
+    the weighted mean of the blocks with the least variance. ``mean_weights`` (drifts, b) are its
     weights. Its variance is s² / ``information`` (drifts,), without the variance between rounds.
     The matrix ``whitening`` (drifts, b, b) times the blocks' means is a vector. The sum of the
     vector's squares is the residual sum of squares around the best mean, weighted by D^-1.
-    ``half_log_determinant`` (drifts,) is half the logarithm of |D|, and ``variance`` (drifts,) the
-    sum of D's elements.
+    ``half_log_determinant`` (drifts,) is half the logarithm of |D|. ``variance`` (drifts,) is the
+    sum of D's elements: the variance of the sum of the blocks' means, in multiples of s².
     """
 
     blocks: int
@@ -84,13 +84,14 @@ class _Round:
 class NoiseModels:
     """The terms of the likelihood that do not depend on the measured times, for all tried models.
 
-    A model has a drift (share, memory) and a variance ``between`` rounds. Axis 0 of an array is the
-    drift, axis 1 this variance. Variances are in multiples of s², a block's variance within its
-    round. A round's best mean is the weighted mean of its blocks, with the weights that minimise
-    its variance. ``precision`` (drifts, variances, rounds) is the inverse of the variance of each
-    round's best mean, ``between`` included. ``log_weight`` (drifts, variances) is the logarithm of
-    the prior · |V|^-1/2 · (1'V^-1 1)^-1/2, where s² V is the covariance of all block means.
-    ``mean_variance`` (drifts, variances) is the variance of the unweighted mean of all blocks.
+    A model has a drift (its share of a block's variance, and its memory in blocks) and a variance
+    ``between`` rounds. Axis 0 of an array is the drift, axis 1 this variance. Variances are in
+    multiples of s², the variance of a block's mean within its round. A round's best mean is the
+    weighted mean of its blocks with the least variance. ``precision`` (drifts, variances, rounds)
+    is the inverse of the variance of each round's best mean, ``between`` included. ``log_weight``
+    (drifts, variances) is the logarithm of the prior · |V|^-1/2 · (1'V^-1 1)^-1/2. Here, s² V is
+    the covariance of the means of all blocks of all rounds. ``mean_variance`` (drifts, variances)
+    is the variance of the unweighted mean of all blocks.
     """
 
     rounds: tuple[_Round, ...]
@@ -158,7 +159,7 @@ def _block_starts_and_sizes(rounds: tuple[int, ...]) -> tuple[NDArray[np.intp], 
 
 @lru_cache(maxsize=256)
 def noise_models(blocks_per_round: tuple[int, ...]) -> NoiseModels:
-    """Compute the likelihood terms of all tried models, from each round's number of blocks."""
+    """Compute what the likelihoods of all noise models need besides the measured times."""
     total = sum(blocks_per_round)
     rounds = tuple(_round_matrices(blocks, total) for blocks in blocks_per_round)
     information = np.stack([matrices.information for matrices in rounds], axis=1)[:, None]
@@ -210,10 +211,10 @@ def drifts_to_try(count: int) -> list[tuple[tuple[float, float], float]]:
 
 
 def round_variances_to_try(rounds: int) -> list[tuple[float, float]]:
-    """The variances from one round to another that are tried, each with its prior probability.
+    """The variances between rounds whose likelihood is computed, each with its prior probability.
 
-    They are in multiples of s², the variance of a block's mean within its round. A single round has
-    only the variance 0.
+    A variance is that of the rounds' means, in multiples of s², the variance of a block's mean
+    within its round. If there is a single round, only the variance 0 is tried.
     """
     if rounds == 1:
         return [(0.0, 1.0)]

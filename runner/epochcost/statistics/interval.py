@@ -69,8 +69,9 @@ def relative_half_width(samples: Sequence[float] | Series, rounds: Sequence[int]
 
     The result decides whether a measurement needs more samples. ``rounds`` has the number of
     consecutive samples of each process. The interval covers the measured differences between
-    processes, but not the differences that are only assumed (``_BETWEEN_ROUNDS``). More samples
-    cannot reduce the latter. The result is infinite for fewer than two samples.
+    processes. It leaves out the deviation that is assumed for unmeasured differences
+    (``_BETWEEN_ROUNDS``). More samples cannot reduce this deviation. The result is infinite for
+    fewer than two samples.
     """
     times = np.asarray(samples, dtype=np.float64)
     if len(times) < 2:

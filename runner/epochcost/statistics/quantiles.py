@@ -1,7 +1,7 @@
 """Quantiles of values and of Student's t, computed without NumPy's quantile function and SciPy.
 
-``numpy.quantile`` is too slow: a call takes a tenth of a millisecond. This is more than all other
-computation for one measured result on a page of the site.
+A call of ``numpy.quantile`` takes a tenth of a millisecond. All other computation for one measured
+result on a page of the site takes less.
 """
 
 from __future__ import annotations

@@ -134,7 +134,8 @@ class Feed:
 class EpochBatches:
     """Consecutive batches of an epoch; ``order`` [batches, batch size] has example indices.
 
-    ``rates`` has the learning rate of each. ``first_step`` counts from the start of the training.
+    ``rates`` has the learning rate of each batch. ``first_step`` is the first one's step, counted
+    from the start of the training.
     """
 
     feed: Feed

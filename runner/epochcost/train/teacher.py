@@ -1,8 +1,8 @@
 """Draw synthetic data that a model can learn: inputs, and targets that depend on them.
 
-Each example has latent factors z ~ N(0, I); their number is called ``directions``. Fixed random
+Each example has latent factors z ~ N(0, I). ``directions`` is the number of factors. Fixed random
 layers turn z into inputs, and noise is added. Some targets depend on z, others on the tokens of an
-input (see ``_source_field``). The seed decides the random layers and all other random numbers.
+input. The seed decides all random numbers.
 """
 
 from __future__ import annotations
@@ -102,9 +102,9 @@ def _draw_numbers(field: InputField, activations: Floats, rng: np.random.Generat
 def _draw_tokens(field: InputField, latent: Floats, rng: np.random.Generator) -> NDArray[Any]:
     """Draw texts in which most tokens reveal the sign of a latent factor of the example.
 
-    Each entry of the vocabulary belongs to a latent factor and a sign. For about three quarters of
-    the tokens, a factor is drawn at random. The token is then an entry of this factor, with the
-    sign that the factor has in the example. The other tokens are drawn from the whole vocabulary.
+    Each token of the vocabulary stands for one latent factor and one sign. About three quarters of
+    a text's tokens reveal a factor, which is drawn at random. Such a token stands for this factor
+    and the factor's sign in the example. The other tokens are drawn from the whole vocabulary.
     """
     examples, directions = latent.shape
     shape = (examples, int(np.prod(field.shape)))
@@ -202,10 +202,9 @@ def _source_field(target: TargetField, fields: Sequence[InputField]) -> InputFie
     """The input whose tokens decide the target's classes; None if latent factors decide them.
 
     Latent factors are random numbers of an example, such as a text's topic. A target of several
-    positions depends on tokens if an input has tokens for each of the target's positions. A target
-    of one position depends on tokens only if it has more than ``_MOST_TOPICS`` classes. A text
-    shows too few latent factors for so many classes. Of several such inputs, the one with the
-    largest vocabulary is chosen.
+    positions depends on tokens if an input has tokens for each of the target's positions. A text
+    has at most ``_MOST_TOPICS`` factors. So a target of one position depends on tokens only if it
+    has more classes. If several inputs are suitable, the one with the largest vocabulary is chosen.
     """
     if target.classes is None:
         return None

@@ -39,13 +39,17 @@ _MATRIX, _SCALES = 2, 2
 
 @dataclass(frozen=True)
 class _WeightProduct:
-    """A ``node`` that multiplies by a stored ``weight`` [inner, features] of type ``elem_type``."""
+    """A ``node`` that multiplies by a ``weight`` of type ``elem_type`` as a matrix [inner, features].
+
+    If ``turned``, the file stores the transposed matrix.
+    """
 
     node: onnx.NodeProto
     weight: str
     inner: int
     features: int
     elem_type: int
+    turned: bool = False
 
 
 def with_adapters(
@@ -59,8 +63,8 @@ def with_adapters(
 
     Products are MatMul, Gemm and MatMulNBits nodes. ``patterns`` are names or shell patterns.
     ``alpha`` defaults to ``rank``. New parameters are named ``<weight>.lora_A`` and ``.lora_B``.
-    Raises ModelError if ``rank`` is below 1, if a pattern matches no weight, or if a weight is
-    multiplied in both orientations.
+    Raises ModelError if ``rank`` is below 1 or if a pattern matches no weight. It is also raised if
+    a weight is multiplied both as it is and transposed.
     """
     if rank < 1:
         raise ModelError(f"lora rank: expected a positive integer, got {rank}")
@@ -72,7 +76,7 @@ def with_adapters(
     products = [product for product in products if product.weight in chosen]
     by_weight = {product.weight: product for product in products}
     for product in products:
-        if product.inner != by_weight[product.weight].inner:
+        if product.turned != by_weight[product.weight].turned:
             raise ModelError(
                 f"lora target: {product.weight!r} is multiplied both as it is and transposed, and "
                 "an adapter fits only one of the two: choose other weights"
@@ -126,7 +130,7 @@ def _floats(
     shape, stored = tensors.get(name, ((), 0))
     if len(shape) == _MATRIX and all(shape):
         inner, features = shape[::-1] if turned else shape
-        yield _WeightProduct(node, name, inner, features, kind or stored)
+        yield _WeightProduct(node, name, inner, features, kind or stored, turned)
 
 
 def _adapter_nodes(

@@ -97,10 +97,10 @@ class Value:
     def _as_operand(self, other: Value | float) -> Value:
         """Convert ``other``, the other operand of an arithmetic operator, to a value.
 
-        A number becomes a tensor of rank 0 with the type of ``self``. The exception is a ``self``
-        with several elements and a last axis of length 1. Then a number or value of rank 0 gets the
-        rank of ``self``. With rank 0, it would make ONNX Runtime's CPU kernels process ``self`` one
-        element at a time (benchmarks/rules/scalar.py).
+        A number becomes a tensor with the type of ``self``, usually of rank 0. If ``self`` has
+        several elements and a last axis of length 1, an operand of rank 0 is slow. ONNX Runtime's
+        CPU kernels would process ``self`` one element at a time (benchmarks/rules/scalar.py). Then
+        a number or a value of rank 0 gets the rank of ``self``.
         """
         value = other if isinstance(other, Value) else self.op.scalar(other, self.elem_type)
         if value.rank or self.shape[-1:] != (1,) or self.size == 1:

@@ -49,7 +49,7 @@ def forward(node: Node) -> Sequence[Value]:
 
 
 def counted_runs(op: Builder) -> Iterator[Transition]:
-    """Yield the count of graph runs, before and after a run, if Dropout masks use this count."""
+    """Yield one transition, of the count of graph runs, if Dropout masks use this count."""
     if RUNS in op.values:
         count = op.values[RUNS]
         yield Transition(count, op.rename(count + 1.0, f"{RUNS}.next"), "state")

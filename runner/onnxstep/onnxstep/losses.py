@@ -131,10 +131,10 @@ class SoftmaxCrossEntropy:
     ) -> tuple[Value, Value, Value]:
         """Three tensors: each position's class, each position's weight / W, and 1 / W.
 
-        A position's weight is that of its class, and W is the sum of these weights. The third
-        tensor has 1 / W at each position with ``ignore_index``, else it is a scalar. Without
-        ``weights`` and ``ignore_index``, the second is a scalar, too. Ignored positions do not
-        count in W; they get the class 0, and 0 in the other tensors.
+        A position's weight is that of its class, and W is the sum of these weights. If
+        ``ignore_index`` is set, the third tensor has a number for each position, otherwise it is a
+        scalar. If neither ``weights`` nor ``ignore_index`` is set, the second is a scalar, too.
+        Ignored positions do not count in W; they get the class 0, and 0 in the other tensors.
         """
         if self.weights is None and self.ignore_index is None:
             share = op.scalar(classes_of(output) / output.size, output.elem_type)

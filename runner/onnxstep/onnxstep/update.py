@@ -38,7 +38,7 @@ class Carried:
 
     @property
     def fill(self) -> float:
-        """The number that fills the tensor at first; 0 as a stand-in if the model has the value."""
+        """The number that fills the tensor at first; 0 if the first value comes from the model."""
         return 0.0 if self.initial == "model" else self.initial
 
 
@@ -57,7 +57,7 @@ class Transition:
 
     @property
     def carried(self) -> Carried:
-        """The value for the caller of a step: input and output name, shape, type, first value."""
+        """Input and output name, shape, type, role and first value, for the caller of a step."""
         before, after = self.before, self.after.name
         return Carried(before.name, after, before.shape, before.elem_type, self.role, self.initial)
 

@@ -52,7 +52,7 @@ def vjp_graph(
 
 
 def _matching_tensor_names(model: onnx.ModelProto, patterns: Iterable[str]) -> list[str]:
-    """Names of tensors that match ``patterns``; a pattern without a match stays in the result."""
+    """Names of the tensors that match ``patterns``, and the patterns that match no tensor."""
     graph = model.graph
     kinds = {value.name: value.type.tensor_type.elem_type for value in graph.input}
     kinds |= {tensor.name: tensor.data_type for tensor in graph.initializer}

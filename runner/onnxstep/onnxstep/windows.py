@@ -49,8 +49,8 @@ class Window:
     def fitted(self, into: tuple[int, ...], out: tuple[int, ...]) -> Window:
         """Copy with the end padding that lets exactly ``out`` windows fit on ``into`` elements.
 
-        ``into`` and ``out`` have a number for each spatial axis. The end padding is negative if no
-        window contains the last elements of the axis.
+        For each spatial axis, ``into`` has the length of the input, and ``out`` the number of
+        windows. If no window contains the last elements of an axis, its end padding is negative.
         """
         ends = (
             self.strides[i] * (out[i] - 1) + self.extent(i) - self.begins[i] - into[i]

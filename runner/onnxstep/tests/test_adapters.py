@@ -157,12 +157,13 @@ def _model_of_two_products(second_weight_form: str) -> onnx.ModelProto:
     )
 
 
-def test_a_weight_in_both_orientations_is_refused() -> None:
+@pytest.mark.parametrize("width", [32, 16])
+def test_a_weight_in_both_orientations_is_refused(width: int) -> None:
     """Tied input and output weights get no adapter, unless other weights are chosen."""
     tied = model_of_text(
-        "g (float[6,32] x) => (float[6,32] y) { h = MatMul(x, w) "
+        f"g (float[6,{width}] x) => (float[6,{width}] y) {{ h = MatMul(x, w) "
         "t = Transpose <perm = [1, 0]> (w) z = MatMul(h, v) y = MatMul(z, t) }",
-        weights={"w": np.ones((32, 16), np.float32), "v": np.ones((16, 16), np.float32)},
+        weights={"w": np.ones((width, 16), np.float32), "v": np.ones((16, 16), np.float32)},
     )
     with pytest.raises(ModelError, match="'w' is multiplied both as it is and transposed"):
         with_adapters(tied, RANK)

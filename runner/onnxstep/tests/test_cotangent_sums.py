@@ -67,9 +67,9 @@ def test_the_sum_is_that_of_both_uses(provider: Provider, places: str) -> None:
 def test_no_table_of_zeros_is_made(provider: Provider, places: str, operator: str) -> None:
     """The gradient of a tied embedding's rows is added to the gradient of the last layer.
 
-    Both are gradients of w. A node of the type ``operator`` adds the rows to the sum, without a
-    table of zeros. The embedding v is not tied to the last layer, so its gradient needs such a
-    table, to which a ScatterND node adds the rows.
+    The embedding w is also the last layer. A node of the type ``operator`` adds the gradient of the
+    looked-up rows to the last layer's gradient, without a table of zeros. The embedding v is not
+    tied. Its gradient needs a table of zeros, to which a ScatterND node adds the rows.
     """
     model = tied(len(PLACES[places][0]))
     step = training_step(model, StepOptions(loss="mse", optimizer=Sgd(), provider=provider))

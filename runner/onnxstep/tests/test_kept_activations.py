@@ -72,9 +72,9 @@ LOSS = 1.0
     ],
 )
 def test_only_what_a_gradient_needs_is_kept(middle: str, blocks: float) -> None:
-    """Without the loss, the forward values that the backward pass reads fill ``blocks`` blocks.
+    """The backward pass reads ``blocks`` blocks of forward values, besides those of the loss.
 
     A block is the size of a matrix product's result. ``middle`` is the text of the nodes between
-    two products.
+    the model's two products.
     """
     assert kept_blocks(layers(middle)) == pytest.approx(blocks + LOSS, abs=0.2)

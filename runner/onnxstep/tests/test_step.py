@@ -217,7 +217,8 @@ def test_a_weight_before_a_rounding_has_no_gradient() -> None:
 def test_a_dynamically_quantized_model_is_refused() -> None:
     """A model that quantizes its activations at run time is refused.
 
-    Rounding has no gradient, so the parameter ``b`` could get one only by the quantization scale d.
+    The parameter b is added before the rounding, which has no gradient. So b could get a gradient
+    only by the quantization scale d.
     """
     model = model_of_text(
         "g (float[2,2] x) => (float[2,2] y) "

@@ -262,10 +262,10 @@ def test_without_running_statistics_a_batch_goes_by_its_own(
 
 
 def test_a_momentum_of_one_averages_all_batches() -> None:
-    """With momentum 1, running statistics become the averages over all batches.
+    """With momentum 1, a training step averages the running statistics over all batches.
 
-    PyTorch exports momentum=None, which asks for this average, as momentum 1. By ONNX's formula,
-    momentum 1 would never change the statistics.
+    PyTorch exports momentum=None, which asks for this average, as momentum 1. The step therefore
+    departs from ONNX's formula, by which momentum 1 never changes the statistics.
     """
     text = NETWORK.replace("epsilon = 0.001, momentum = 0.7", "momentum = 1.0")
     model = network(text=text)

@@ -92,7 +92,7 @@ class Difference:
 def compare_snapshots(before: Snapshot, after: Snapshot, cache: Path | None = None) -> Difference:
     """Compare the costs, cheapest choices and results of two revisions.
 
-    ``cache`` is a folder of computed values (see ``Inputs.cache``). By default, both revisions
+    ``cache`` is a folder that keeps computed values for later calls. By default, both revisions
     share a temporary folder. Raises InputError for invalid files.
     """
     if before.files == after.files:
@@ -169,8 +169,9 @@ def _cheapest_with_odds(
 ) -> tuple[Figure | None, Odds[Machine] | None]:
     """The cost of the cheapest machine, and each machine's probability of being the cheapest.
 
-    If no row has a usable cost, a full training's cost is estimated from its operations, if known;
-    other costs are None. Estimates and machines without a competitor have no probabilities (None).
+    If no row has a usable cost, the cost of a full training is estimated from its operations. The
+    cost is None if these are unknown, or if ``goal`` is not "full". The probabilities are None for
+    an estimate, or if only one machine competes.
     """
     if ranked := contenders(rows, goal):
         odds = odds_of(ranked[0], ranked, goal)
@@ -183,9 +184,9 @@ def _cheapest_with_odds(
 def _cheapest_measured(
     rows: Sequence[Row], goal: Goal, odds: Odds[Machine] | None
 ) -> tuple[Figure, float] | None:
-    """The cheapest measured cost beside a cheaper unmeasured one, and its chance to be lowest.
+    """The lowest measured cost, and its machine's probability of being the cheapest of all.
 
-    None if the cheapest cost of all is measured, if nothing is measured, or if ``odds`` is None.
+    None if the cheapest machine's cost is measured, if nothing is measured, or if ``odds`` is None.
     """
     ranked = [row for row in contenders(rows, goal) if row.observed.kind == "measured"]
     if odds is None or not ranked or ranked[0].observed.machine == odds.choice:
@@ -251,7 +252,7 @@ class Publication:
 
 
 def publication(project: Path, since: str) -> Publication:
-    """Describe the current commit and ``since``, the revision that was published before."""
+    """Find the current commit's id, and the day of ``since``, the revision published before."""
     try:
         head = commit_id(project, "HEAD")
     except EpochcostError as error:

@@ -114,7 +114,7 @@ def _described(revision: Revision, paths: Iterable[str]) -> tuple[ResultFile, ..
 
 
 def _cost_words_by_uri(revision: Revision) -> Mapping[str, str]:
-    """Describe each measured job's time, and cost at the cheapest current price, by result URI."""
+    """Describe each measured job's cost (at the cheapest current price) and time, by result URI."""
     words: dict[str, str] = {}
     for row in revision.rows:
         goal = row.observed.goals[-1]
@@ -139,9 +139,10 @@ def _stale(before: Revision, after: Revision) -> list[str]:
 
 
 def _work_digests(catalogue: Catalogue) -> Mapping[tuple[str, Mode], tuple[str, str]]:
-    """Digests of the graph and of the spec's part that defines a step, by model and mode.
+    """Digests of the graph and of the model spec's part that defines a step, by model and mode.
 
-    A result has the digests of the graph and spec that it measured, for comparison with these.
+    A stored result has the digests of the graph and spec at its measurement. The result is stale if
+    they differ from those of ``catalogue``.
     """
     works: dict[tuple[str, Mode], tuple[str, str]] = {}
     for name, model in catalogue.models.items():

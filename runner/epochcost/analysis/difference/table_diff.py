@@ -198,8 +198,9 @@ def _pair_by_plan(
     """Pair the figures of a job in two revisions, ``old`` and ``new``, by price plan.
 
     If only one revision has the plan, the other side of the pair is the job's figure without a
-    price, which has only a time. Without such a figure, that side is None. Figures at a superseded
-    price (its plan has a newer one) are left out, unless the price is superseded in both revisions.
+    price plan, which has only a time. If there is no such figure, the other side is None. Figures
+    at a superseded price (its plan has a newer one) are left out, unless the price is superseded in
+    both revisions.
     """
     unmatched, unpriced = list(old), [figure for figure in old if figure.price is None]
     for figure in new:

@@ -310,11 +310,11 @@ def cpu_form_of(hardware: Hardware, processors: Mapping[str, CpuForm]) -> CpuFor
 
     ``processors`` has processors by names such as "aws c6a.metal". If it has an entry for the
     machine, this entry is returned. Otherwise, the spec gives the number of threads, and the number
-    of cores if it is stated. The result's ``chip`` is then the first of these that is known:
+    of cores if it is stated. The result's ``chip`` is then the first of these that exists:
 
     - the chip of a machine of the same family (such as c5) in ``processors``,
     - the chip of the family in a list of AWS families,
-    - the spec's text and the machine's id.
+    - the spec's ``cpu`` followed by the machine's id, in lower case.
     """
     if hardware.accelerators or hardware.cpu is None:
         return None

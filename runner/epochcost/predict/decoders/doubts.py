@@ -1,9 +1,9 @@
 """Find implausible published measurements of language models.
 
 A measurement is implausible if it is too fast, repeats an earlier row or includes much of the
-program's start. It is too fast if it needs more operations or bytes a second than its devices
-reach. It includes much of the start if over a third of its time does not grow with the lengths of
-prompts and outputs. A line through the times at two lengths gives this constant part. For
+start-up of the measured program. It is too fast if it needs more operations or bytes a second than
+its devices can reach. A line through the times of batches at two lengths gives the start-up, the
+time at length zero. The start-up is too much if it is over a third of the measured time. For
 forecasts, ``least_seconds`` computes the shortest possible time.
 """
 
@@ -182,8 +182,9 @@ def _operations_of_step(question: ServingQuestion) -> float:
     """The least number of operations of the step that ``question`` asks about.
 
     If ``question.kind`` is "first", the step is the prefill of all prompts. Otherwise, the step
-    decodes one token of each sequence. If ``question.interleaved``, the prefill of a prompt counts
-    in equal parts in the steps that decode its ``question.output`` tokens.
+    decodes one token of each sequence. If ``question.interleaved``, the server also prefills
+    prompts between tokens. Each step then has 1 / ``question.output`` of a prompt's operations for
+    each sequence.
     """
     form, prompt = question.form, max(question.prompt - question.cached, 0)
     # Embeddings need no operations.
@@ -203,8 +204,8 @@ def _bytes_of_step(
 ) -> float:
     """The least number of bytes that devices read to decode one token of each sequence.
 
-    In a mixture of experts, ``different`` of the sequences choose their experts independently. Each
-    of the other sequences chooses the same experts as one of these.
+    In a mixture of experts, ``different`` is the number of sequences that choose their experts
+    independently. Each other sequence chooses the same experts as one of the independent sequences.
     """
     form = question.form
     read = (form.parameters - form.vocabulary * form.hidden) / form.parameters

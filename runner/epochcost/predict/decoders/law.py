@@ -10,11 +10,12 @@ seconds, and the prefill of n tokens takes
     (2 · active · n + 2 · a · pairs · width · layers) / (split · ef · peak) + layers · τp
     + weights read / (split · e · bandwidth) + t0 + exchange.
 
-The model uses ``active`` parameters for a token, and stores ``cache`` bytes for each token of the
-``context``. ``pairs`` is twice the number of (query, key) pairs: n² if tokens attend to all earlier
-ones. ``width`` is that of all attention heads. ``split`` devices share each layer, and exchange
-results in the time ``exchange``. ``peak`` and ``operations`` are operations a second, of the matrix
-and of the vector units. The other symbols are fields of `Efficiencies`:
+"weights read" is the number of bytes of weights that are read. The model uses ``active`` parameters
+for a token, and stores ``cache`` bytes for each token of the ``context``. ``pairs`` counts each
+(query, key) pair twice. If tokens attend to all earlier ones, there are about n² / 2 pairs, and
+``pairs`` is n². ``width`` is that of all attention heads. ``split`` devices share each layer, and
+exchange results in the time ``exchange``. ``peak`` and ``operations`` are operations a second, of
+the matrix and of the vector units. The other symbols are fields of `Efficiencies`:
 
 - e (``read``) and ef (``products``): reached shares of the bandwidth and of the peak rate.
 - τ (``layer``) and s (``sequence``): seconds that a layer and a sequence add to decoding.
@@ -112,10 +113,10 @@ SPREAD_ON_PROCESSORS = Efficiencies(
 class Law:
     """The formula for serving times, for n ``questions`` about prefills or decoding steps.
 
-    A call with the logarithms of its parameters, the `Efficiencies`, returns those of the seconds
+    A call takes the logarithms of the `Efficiencies`, and returns the logarithms of the seconds
     [n]. The attributes are arrays [n] that describe the models, chips and requests of the
-    questions. ``expert`` is the number of parameters of an expert, and ``split`` the number of
-    devices that share each layer. ``part`` is the most tokens of a prompt that are read at once.
+    questions. ``expert`` is the number of weights of an expert, and ``split`` the number of devices
+    that share each layer. ``part`` is the most tokens of a prompt that are read at once.
     """
 
     def __init__(self, questions: Sequence[ServingQuestion]) -> None:
@@ -169,7 +170,7 @@ class Law:
         return np.array([*map(number, self._questions)], dtype=np.float64)
 
     def __call__(self, efficiencies: Vector) -> Vector:
-        """Logarithms of the predicted seconds of each step [n]."""
+        """Logarithms of the predicted seconds [n] of each question's prefill or step."""
         # Whatever the efficiencies, more bandwidth never makes a step slower, and more sequences
         # never make it faster.
         seconds, s = _PhaseSeconds(self, efficiencies), self

@@ -37,7 +37,7 @@ _UNPACKS_WHILE_READING = ("vLLM", "TensorRT-LLM", "LMDeploy", "SGLang")
 
 
 def _group_names(question: ServingQuestion) -> tuple[str, ...]:
-    """Names of the fits that apply to a question: its software's first, its program's last."""
+    """Names of a question's fits, from its software's (the widest) to its program's."""
     software, edition, chip = question.software, question.edition, question.chip
     if chip.cores or chip.maker == NVIDIA:
         return software, f"{software}: {edition}"
@@ -76,9 +76,9 @@ def fit_programs(
     """Fit efficiencies of all software together, of each software package and of each program.
 
     Efficiencies are the parameters of the formula in ``law``. A program is an edition of a package
-    on one maker's accelerators, or on CPUs. ``seconds`` are logarithms of the times that answer
-    ``questions``. ``start`` has the efficiencies expected before the fit, ``spread`` the standard
-    deviations of their logarithms.
+    on one maker's accelerators, or on CPUs. ``seconds`` has the logarithms of the measured times in
+    seconds, one for each of ``questions``. ``start`` has the efficiencies expected before the fit,
+    ``spread`` the standard deviations of their logarithms.
     """
     fit = partial(_fit_efficiencies, questions, seconds)
     pooled, deviations = np.log(start), np.array(spread)

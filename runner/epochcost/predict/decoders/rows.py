@@ -156,8 +156,8 @@ class TokenRow:
     """A published serving measurement: a ``question`` and the ``seconds`` that answer it.
 
     ``seconds`` is the time to the first token or between tokens, as the question's ``kind`` says.
-    For an ``interleaved`` question, it is the time of a request, including its prefill, divided by
-    the number of output tokens of the request.
+    If the question is ``interleaved`` (its kind is then "token"), ``seconds`` is the time of a
+    request, including its prefill, divided by the number of output tokens of the request.
 
     ``tokens_per_second`` is the rate of tokens that the row states, None if the row states a time.
     If the row states only the rate at full load, the number of sequences is unknown. ``seconds`` is

@@ -275,10 +275,10 @@ class _ChipsForecaster:
         return forecasts_of(levels, at, unknown, np.array(factors), questions[0].model)
 
     def _covariance_of_new_sources(self, questions: Sequence[ServingQuestion]) -> Matrix:
-        """Covariance [n, n] of the errors from new sources in the answers to n ``questions``.
+        """Covariance [n, n] of the errors that new sources add to answers to n ``questions``.
 
-        A question's ``source`` is new if none of its published times was learnt. Answers for one
-        new source share an error if they agree in software and in ``kind``.
+        A question's ``source`` is new if none of the source's published times was learnt. Answers
+        for one new source share an error if they agree in software and in ``kind``.
         """
         deviations = np.array(
             [0.0 if each.source in self._sources else _source_deviation(each) for each in questions]

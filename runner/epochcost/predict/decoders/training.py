@@ -55,14 +55,16 @@ class Efficiencies(NamedTuple):
     - ``eight``: reached share of the peak rate in fp8 or fp4, divided by ``products``.
     - ``layer``: seconds that a layer adds to each pass.
     - ``weights``: how many times a pass reads the weights.
-    - ``unpacking``: bytes that could be read in the time to unpack a quantised weight.
+    - ``unpacking``: the time to unpack a quantised weight, in bytes that could be read meanwhile.
     - ``experts``: factor on the computing time of models with experts.
     - ``doubling``: factor on the computing time for each doubling of the number of devices.
     - ``attention``: reached share of √(150 · bandwidth · peak rate in 16 bits), / ``products``.
     - ``link``: reached share of a link's rate.
     - ``traffic``: bytes moved for each activation.
     - ``balance``: exponent of (peak rate in 16 bits / bandwidth / 150) in the time of matrix
-      products. For an A100, this ratio of the two rates is 150.
+      products.
+
+    The number 150 is the peak rate in 16 bits / bandwidth of an A100.
     """
 
     products: float
@@ -135,15 +137,16 @@ class TrainingQuestion:
 
     @property
     def passes(self) -> float:
-        """The number of forward passes with as many operations on weights as a training step."""
+        """The operations on weights in a training step, in multiples of a forward pass's."""
         return 2 + (not self.frozen) + self.recomputed
 
     @property
     def gathered_parameters(self) -> float:
         """Number of parameters that a device gathers in each pass of a ``sharded`` training.
 
-        Experts are not gathered: tokens are sent to them. But with more devices than experts,
-        several devices store parts of each expert, and each of these devices gathers that expert.
+        If there are at least as many experts as devices, no expert is gathered: tokens are sent to
+        the experts. If there are more devices than experts, several devices store parts of each
+        expert. Each of these devices then gathers that one expert.
         """
         experts = self.form.expert_parameters
         shared = experts / self.form.experts if self.count > self.form.experts > 0 else 0.0
@@ -210,14 +213,14 @@ class TrainingForecaster:
 class Amounts(NamedTuple):
     """Numbers from which ``Law`` computes the seconds per token of a training.
 
-    A training step has as many operations on weights as ``passes`` forward passes. These fields are
-    seconds per token that one device takes at its full rates:
+    A training step has as many operations on weights as ``question.passes`` forward passes, here
+    called passes. These fields are seconds per token that one device takes at its full rates:
 
     - ``products``: matrix products with the weights.
     - ``attention``: attention at √(150 · bandwidth · peak rate in 16 bits) operations a second.
     - ``read``: reading the weights from memory in each pass.
     - ``unpacked``: reading one byte for each quantised weight in each pass.
-    - ``numbers``: reading a byte of passes · layers · hidden + vocabulary / 3 activations.
+    - ``numbers``: reading (passes · layers · hidden) + (vocabulary / 3) activations of one byte.
     - ``moved``: sending weights or gradients, and tokens of experts, to other devices.
 
     The other fields are no times. ``layers`` is passes · number of layers / tokens in a device's

@@ -54,7 +54,7 @@ def training_rows(catalogue: Catalogue) -> tuple[TrainingRow, ...]:
 
 
 def training_rows_of(lines: Iterable[Line]) -> Iterator[TrainingRow]:
-    """Yield a row for each line about a known model's training that states a speed."""
+    """Yield a training for each line with a known model, a known method and a speed."""
     for line in lines:
         if line.form is None or MODES[line.cells["mode"]] != "training":
             continue

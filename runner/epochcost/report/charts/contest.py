@@ -60,9 +60,9 @@ class CostTime(Figure):
     def layers(self, alt: Any) -> list[Any]:
         """The layers of the chart: a line, intervals, marks and names.
 
-        Each machine has a mark, and a name if its row has a ``side``. The line connects the
-        machines that no other beats in both time and cost. Only these machines have intervals of
-        time and cost.
+        Each machine has a mark. It has a name if its row has a ``side``, the side of the mark where
+        the name is drawn. The line connects the machines that no other beats in both time and cost.
+        Only these machines have intervals of time and cost.
         """
         x = axes.log_axis(alt.X, self.data, "time", "time")
         y = axes.log_axis(alt.Y, self.data, "cost", "cost")

@@ -301,9 +301,10 @@ def _without_machine_defaults(timing: Json, machine_defaults: Mapping[str, Json]
 def _store_weights(draws: Draws, rows_by_seed: _DrawnRows) -> Json:
     """Store what the browser needs to repeat the random ``draws`` of a forecast.
 
-    From a seed, the browser makes random numbers. A draw is their weighted sum plus a shift, raised
-    to a lower limit if it is below. Limit, shift and weights, in thousandths, are stored as a row
-    in the seed's list in ``rows_by_seed``. Returns the seed and the row's index in the list.
+    From a seed, the browser makes standard normal numbers. A draw is their weighted sum plus a
+    shift, but at least a lower limit. The list of the seed in ``rows_by_seed`` gets a row with the
+    limit, the shift and the weights, each times 1000. Returns the seed and the row's index in the
+    list.
     """
     least = round(1000 * draws.least) if math.isfinite(draws.least) else None
     indices = rows_by_seed.setdefault(draws.seed, {})

@@ -111,7 +111,7 @@ def _machines_by_reason(
 
 
 def job_figure(report: Report, workload: Workload, job: Job) -> Figure | None:
-    """Chart a job: cost against time by machine, or cost of tokens against load."""
+    """Chart cost against load for the job "tokens", else against time; None if data are few."""
     if job == "tokens":
         answer = report.tokens.get(workload.id)
         return load_figure(answer, f"{stem(workload)}-load") if answer else None

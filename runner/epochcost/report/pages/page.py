@@ -184,7 +184,7 @@ class Report:
 
     @cached_property
     def tuning_market(self) -> TuningMarket:
-        """The market that predicts time and cost of a fine-tuning on each machine."""
+        """The machines, and a method that predicts a fine-tuning's time and cost on each."""
         return TuningMarket(self.inputs)
 
     @cached_property

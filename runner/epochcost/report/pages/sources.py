@@ -87,10 +87,10 @@ class SourceTable:
 
     @property
     def differences(self) -> list[tuple[Timing | None, ClaimCheck]]:
-        """The checks of figures that we do not reproduce exactly, each with the figure's row.
+        """The checks of figures that we do not reproduce exactly, or cannot recompute at all.
 
-        The row is a row of the published table, or None for a figure that belongs to no row.
-        Figures that cannot be recomputed are included.
+        Each check comes with the row of the published table that states the figure, or with None if
+        the figure belongs to no row.
         """
         return [(row.timing, check) for row in self.rows for check in row.checks if not check.equal]
 

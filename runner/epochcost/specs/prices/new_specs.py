@@ -138,10 +138,11 @@ def _new_spec(
 
 
 def _keys_of_another_plan(price: MatchedPrice) -> _Values:
-    """Changes to a copied spec whose plan is not the plan of the new price; None removes a key.
+    """The keys to change in a copied price spec if the new price has another plan.
 
-    Terms of the copied spec's plan, such as interruptions, are removed. If the new plan is spot,
-    the provider's ``free_if_taken_back_seconds`` is set, if known.
+    The spec of the existing price ``price.model`` is copied. The value None removes a key: terms of
+    the copied plan, such as interruptions, are removed. If the new plan is spot, the provider's
+    ``free_if_taken_back_seconds`` is set, if known.
     """
     terms: _Values = dict.fromkeys(_TERMS_OF_A_PLAN)
     if price.key.plan == "spot" and price.model.provider in _FREE_IF_TAKEN_BACK:

@@ -182,7 +182,8 @@ class _TensorUses:
         - It also reads data (values that depend on graph inputs): a use.
         - The tensor is a single number (``is_scalar``) and an operand of elementwise arithmetic
           (Mul, Where and so on), or of Exp, Sigmoid, Softplus or Tanh: a use.
-        - All other nodes, such as Transpose, only convert the tensor: what their outputs yield.
+        - Otherwise the node, such as Transpose, only converts the tensor. The nodes that read the
+          converted tensor are judged by these cases instead.
         """
         waiting, visited = [name], {name}
         while waiting:

@@ -119,12 +119,12 @@ def check_kernels(model: onnx.ModelProto) -> KernelCheck:
 
 
 def computes_in(schema: defs.OpSchema, elem_type: int) -> bool:
-    """Whether an operator's CUDA kernels allow the type ``elem_type``; True if it has none.
+    """Whether an operator's CUDA kernels allow the type ``elem_type``; True without any kernel.
 
-    The result is False if the operator has CUDA kernels, but none for this type and the version of
-    ``schema``. Without any CUDA kernel the result is True: Constant needs no kernel, and ONNX
-    Runtime replaces others by their function bodies. It is also True if ``schema`` forbids the
-    type.
+    The result is False if ``schema`` allows the type, but none of the operator's CUDA kernels for
+    the version of ``schema`` does. Without any CUDA kernel the result is True: Constant needs no
+    kernel, and ONNX Runtime replaces others by their function bodies. For a type that ``schema``
+    forbids, the result is True, too.
     """
     word = _word(elem_type)
     types = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}

@@ -26,11 +26,13 @@ _EXPORT = "export with torch.onnx.export(..., dynamo=True, optimize=False)"
 def doubts(
     model: onnx.ModelProto, trained: Collection[str], reasons: Mapping[str, str]
 ) -> Iterator[str]:
-    """Yield a sentence, with a remedy, for each kind of doubt about the trained tensors.
+    """Yield a sentence, with a remedy, for each kind of tensor that may be trained wrongly.
 
-    An exporter may store equal tensors only once. ``model`` must store each of them; the function
-    ``exported.separated`` returns such a model. ``trained`` has the names of the parameters that a
-    step trains. ``reasons`` says for each untrained tensor why it is not trained.
+    The kinds are equal tensors stored once, weights that contain a normalization, results computed
+    from parameters, and numbers typed in code that are not trained. ``model`` is a result of
+    ``exported.separated``, which stores merged equal tensors separately. ``trained`` has the names
+    of the parameters that a step trains. ``reasons`` says for each untrained tensor why it is not
+    trained.
     """
     if copies := [name for name in taken_apart(model) if name in trained]:
         yield (
@@ -90,9 +92,9 @@ def _layers_per_merged_tensor(
 
     An exporter may store equal tensors of several layers only once. A tensor whose numbers are all
     the same is listed if several layers read it. ``computed`` has the tensors that the exporter's
-    optimizer computed. Such an optimizer also merges all other equal tensors. If ``computed`` is
-    not empty, other tensors are listed if several layers read them with the same operator, except
-    Gather.
+    optimizer computed. If there are any, this optimizer ran, and it also merges equal tensors with
+    different numbers. Then any tensor is listed that several layers read with its most frequent
+    operator, unless this operator is Gather.
     """
     readers: dict[str, list[onnx.NodeProto]] = defaultdict(list)
     for node in model.graph.node:

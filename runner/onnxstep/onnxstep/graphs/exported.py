@@ -147,10 +147,10 @@ def layer(node: onnx.NodeProto) -> str:
 def merged(model: onnx.ModelProto) -> dict[str, str]:
     """Map each tensor that tracing probably merged into an equal tensor to the stored tensor.
 
-    The tracing exporter stores one of several equal tensors, with Identity nodes for the others.
-    Each of these is listed if nodes with the same operator read it and the stored tensor, or if all
-    its numbers are the same. If not, the two are probably shared on purpose, such as an embedding
-    and a tied last layer. For a file that was not traced, the result is empty.
+    The tracing exporter stores one of several equal tensors. An Identity node computes each other
+    one, called a copy here. A copy is listed if its numbers are all the same, or if nodes with the
+    same operator read the copy and the stored tensor. Otherwise the copy is probably shared on
+    purpose, such as a tied last layer. For a file that was not traced, the result is empty.
     """
     if not is_traced(model):
         return {}
@@ -179,10 +179,11 @@ def merged(model: onnx.ModelProto) -> dict[str, str]:
 
 
 def separated(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Copy of the model with an initializer for each tensor that tracing merged into an equal one.
+    """Copy of the model that stores each tensor again that tracing merged into an equal one.
 
-    Each new initializer replaces an Identity node of the exporter. Tensors probably shared on
-    purpose stay merged. Returns the model itself if nothing is replaced.
+    In the file, an Identity node computes such a tensor. A stored tensor of the same name replaces
+    the node. Tensors that the module probably shares stay merged. Returns the model itself if
+    nothing is replaced.
     """
     origins = merged(model)
     if not origins:

@@ -79,7 +79,7 @@ def parameters(model: onnx.ModelProto) -> tuple[Parameter, ...]:
 def untrained(model: onnx.ModelProto) -> dict[str, str]:
     """Names of the stored float tensors that are constants or buffers, each with the reason.
 
-    Parameters and running statistics are left out. Empty if the file's metadata lists parameters.
+    Running statistics, also buffers, are left out. Empty if the file's metadata lists parameters.
     """
     if listed_parameters(model) is not None:
         return {}

@@ -35,10 +35,10 @@ _this_process = _ThisProcess()
 def require_end(call: Callable[[], object], call_name: str) -> None:
     """Try ``call`` in a copy of this process; raise ModelError if the copy crashes or hangs.
 
-    The copy has limits on CPU time and memory; exceeding one also raises ModelError. Exceptions of
-    ``call`` itself are ignored. If this process already has a memory limit, the copy gets no other.
-    A crash then raises MemoryError, because onnx crashes if an allocation fails. If this process
-    cannot be copied, nothing is tried. ``call_name`` names the call in messages.
+    The copy has limits on CPU time and memory; exceeding one also raises ModelError. If this
+    process already has a memory limit, the copy gets no other, and a crash raises MemoryError,
+    because onnx crashes if an allocation fails. Exceptions of ``call`` itself are ignored. If this
+    process cannot be copied, nothing is tried. ``call_name`` names the call in messages.
     """
     if not can_copy():
         return

@@ -1,10 +1,10 @@
 """The passes that transform a graph, in the order in which they run.
 
 ``prepare`` converts a model into the form that the gradient rules and the Builder need. ``lower``
-replaces slow nodes, and BatchNormalization in training, by other nodes. For each replaced node,
-``Forward.nodes`` keeps a single node that never runs; gradients are derived from this node. After
-the backward pass is built, ``recompute`` changes the graph to save memory. ``close_model`` then
-removes unused nodes.
+replaces slow nodes, and BatchNormalization in training, by other nodes, which run instead. The list
+``Forward.nodes`` has a single node with the same result in their place, from which gradients are
+derived. After the backward pass is built, ``recompute`` changes the graph to save memory.
+``close_model`` then removes unused nodes.
 """
 
 from __future__ import annotations

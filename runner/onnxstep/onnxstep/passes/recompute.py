@@ -255,9 +255,9 @@ def _cheapest_cuts_within_limit(
 ) -> tuple[int, ...] | None:
     """Choose the cuts among ``candidates`` that store the fewest bytes and keep segments small.
 
-    A segment lies between two cuts. In each segment, the nodes may write at most ``limit_bytes``
-    that the backward pass reads; ``bytes_before[p]`` counts these bytes for all nodes before p. A
-    cut before node p stores ``alive[p]`` bytes. Returns None if no choice keeps the limit.
+    Cuts divide the nodes into segments. A cut before node p stores ``alive[p]`` bytes. A segment's
+    nodes may write at most ``limit_bytes`` that the backward pass reads. ``bytes_before[p]`` counts
+    such bytes of all nodes before p. Returns None if no choice keeps the limit.
     """
     ends = [0, *candidates, len(bytes_before) - 1]
     costs: list[float] = [0]

@@ -188,9 +188,9 @@ def by_patches(op: Builder, x: Value, w: Value, dy: Value, view: Window, group: 
 def by_exchange(op: Builder, x: Value, _: Value, dy: Value, view: Window, group: int) -> Value:
     """Gradient dW as a convolution of X with dY as kernels.
 
-    The images take the place of the input channels. Strides become dilations, and dilations become
-    strides. From X as [C/group, group · N, ...] and dY as [M, N, ...], the convolution computes
-    [C/group, M, ...]. Its transpose [M, C/group, ...] is returned.
+    The batch axis N takes the place of the input channels. Strides become dilations, and dilations
+    become strides. From X as [C/group, group · N, ...] and dY as [M, N, ...], the convolution
+    computes [C/group, M, ...]. Its transpose [M, C/group, ...] is returned.
     """
     fitted = view.fitted(x.shape[2:], dy.shape[2:])
     x = crop_uncovered(x, fitted)

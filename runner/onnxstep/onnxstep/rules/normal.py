@@ -38,10 +38,10 @@ def through(g: Value, unit: Value, r: Value, axes: list[int], *, centred: bool =
 def add_from_statistics(
     dx: Value, unit: Value, r: Value, d_mean: Value | None, d_inverse: Value | None
 ) -> Value:
-    """Add (dμ - x̂ r² dr) / n to dx, for the gradients of the outputs μ and r.
+    """Add to dx the term (dμ - x̂ r² dr) / n, which comes from the outputs μ and r.
 
-    μ is the mean, and r is 1 / the standard deviation. ``unit`` is x̂, with n elements for each
-    element of r.
+    μ is the mean, and r is 1 / the standard deviation. ``d_mean`` is dμ, ``d_inverse`` is dr, and
+    ``unit`` is x̂, with n elements for each element of r. A gradient that is None counts as 0.
     """
     each = r.size / unit.size
     if d_inverse is not None:

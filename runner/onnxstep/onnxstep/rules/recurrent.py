@@ -201,9 +201,10 @@ class _GruWeights:
     ) -> DirectionCotangents:
         """Gradients of the direction's inputs from those of the activations' arguments.
 
-        ``d_gates`` [T·B, 2·H] and ``dn`` are the gradients with respect to these arguments, for the
-        gates and for the candidate. ``dq`` is the gradient with respect to h Rᵀ + its bias in the
-        candidate, and ``dh0`` with respect to the initial state.
+        ``d_gates`` [T·B, 2·H] is the gradient of the arguments of the gates, and ``dn`` that of the
+        argument of the candidate. ``dq`` is the gradient of q = h Rᵀ + b', the part of the
+        candidate's argument that the reset gate scales. ``dh0`` is the gradient of the initial
+        state.
         """
         run, biased = self._run, bool(self._gate_biases)
         w_gates, r_gates, *b_gates = weight_cotangents(

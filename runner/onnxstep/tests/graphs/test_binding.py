@@ -124,7 +124,7 @@ def test_the_only_input_may_not_be_empty() -> None:
 
 
 def test_an_input_beside_others_may_be_empty() -> None:
-    """If binding gives an input the length 0, the input becomes a stored empty tensor.
+    """If binding gives one of two inputs the length 0, it becomes a stored empty tensor.
 
     Callers feed only the other input, of length 3. A Concat of both has length 3.
     """

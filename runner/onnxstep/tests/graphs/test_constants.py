@@ -111,7 +111,7 @@ def test_the_exporter_knows_best() -> None:
 
 
 def test_a_model_of_such_numbers_alone_is_trained() -> None:
-    """If all stored tensors of a model look typed, such as 1, 2, 3, 4, all are parameters.
+    """If all stored tensors look typed in code, such as 1, 2, 3, 4, all are parameters.
 
     Without any parameter, the model could not be trained.
     """
@@ -156,7 +156,7 @@ COMPUTED = {
 
 @pytest.mark.parametrize(("origin", "value", "why"), COMPUTED.values(), ids=COMPUTED)
 def test_what_an_optimizer_computed(origin: list[str], value: np.ndarray, why: str) -> None:
-    """``constants`` gives the reason why a tensor that a graph optimizer computed is not trained.
+    """``constants`` gives a reason if a tensor that a graph optimizer computed is not trained.
 
     The reason contains ``why``. If ``why`` is empty, the tensor is trained and has no reason.
     """

@@ -41,7 +41,7 @@ READERS = {
 def test_only_what_was_merged_comes_apart(
     first: str, second: str, value: np.ndarray, is_restored: bool
 ) -> None:
-    """``merged`` lists an Identity's output only if PyTorch probably merged two equal tensors."""
+    """``merged`` lists an Identity's output, unless the tensor seems shared on purpose."""
     nodes = [
         helper.make_node("Identity", ["a"], ["b"]),
         helper.make_node(first, ["x", "a"], ["h"]),

@@ -31,7 +31,7 @@ def test_a_shape_computed_at_run_time_becomes_a_number() -> None:
 
 
 def test_places_in_a_constant_mask_become_numbers() -> None:
-    """The indices of the elements that a constant mask selects become a constant.
+    """If a constant mask selects elements of an input, their indices become a constant.
 
     PyTorch exports the selection as NonZero, Transpose, Squeeze and Gather. Only the Gather
     remains, and its output has a known size.

@@ -261,11 +261,11 @@ def errors(
 ) -> Iterator[str]:
     """Yield a line for each input whose gradient has a wrong shape or disagrees with its slope.
 
-    ``got`` has the gradients, and ``slopes_there`` the slope by input. Let t be the elementwise
-    product of a gradient and the slope's direction. The sum of t may differ from the slope's
-    ``value`` by noise + floor * level + tolerance * max(scale, norm of t). ``noise``, ``level`` and
-    ``scale`` are fields of the Slope. ``floor`` allows for rounding errors in proportion to the
-    outputs.
+    ``got`` has the gradients. ``slopes_there`` has, by input, the derivative along a direction,
+    called slope. Let t be the elementwise product of a gradient and the slope's ``direction``. The
+    sum of t may differ from the slope's ``value`` by noise + floor * level + tolerance * max(scale,
+    norm of t). ``noise``, ``level`` and ``scale`` are fields of the Slope. ``floor`` allows for
+    rounding errors in proportion to the outputs.
     """
     for name, slope in slopes_there.items():
         gradient, v = got[f"{name}_gradient"], slope.direction

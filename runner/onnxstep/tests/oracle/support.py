@@ -12,7 +12,7 @@ from oracle.suite import SuiteCase
 
 
 def runs_on_the_cpu(verdicts: Iterable[Verdict]) -> Mapping[str, bool]:
-    """For each operator without a gradient rule: whether ONNX Runtime loads a test's model."""
+    """For each operator without a gradient rule: whether ONNX Runtime loads any of its tests."""
     loads: dict[str, bool] = {}
     for verdict in verdicts:
         if verdict.answer is Answer.NO_RULE:
