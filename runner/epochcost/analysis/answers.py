@@ -260,9 +260,10 @@ def _best_of(stack: Offers, demand: Demand) -> Candidate[Offer]:
 def _offers_by_stack(catalogue: Catalogue, times: Times, demand: Demand) -> tuple[Offers, ...]:
     """Make offers from the times that fit ``demand``, grouped by software stack.
 
-    Times at superseded prices or with an unknown number of epochs are left out. The stack that
-    ``demand`` names comes first. If none is named, the stack with better known prices and times
-    does. Raises InputError if the named stack, or else every stack, has no time left.
+    A time is left out if its price is superseded or its number of epochs is unknown. The stack that
+    ``demand`` names comes first. If none is named, the stack with the surest times (measured before
+    published, say) comes first. Raises InputError if the named stack has no time left. If none is
+    named, raises InputError if no stack has a time left.
     """
     goal = _GOALS[demand.mode]
     work, model = WORK_WORDS[goal], catalogue.models.get(demand.model)

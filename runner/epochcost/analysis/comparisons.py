@@ -29,10 +29,10 @@ _Key = tuple[Machine, Mode, int]
 class JobCost:
     """Cost of an epoch of training, or of a million inferences, under ``price``.
 
-    ``price`` is None if no price is known. If the job ran on a part of the machine's vCPUs,
-    ``cost`` is the cost of this part. ``basis`` then says whether ``price`` is per vCPU or was
-    divided in proportion to vCPUs. ``basis`` is empty for a job on the whole machine, and if the
-    part's cost cannot be derived.
+    ``price`` is None if no price is known. ``cost`` is Unpriced, with the reason, if it cannot be
+    derived. If the job ran on a part of the machine's vCPUs, only this part is paid. ``basis`` then
+    says whether ``price`` is per vCPU or was divided in proportion to vCPUs. Otherwise ``basis`` is
+    empty.
     """
 
     cost: Cost

@@ -73,9 +73,10 @@ def computed_in(precision: str, capability: Decimal | None) -> str:
 
 
 def decoder_places(catalogue: Catalogue) -> tuple[list[Place], list[Refusal]]:
-    """Machines whose devices are known well enough to predict times, and refusals of the others.
+    """Machines with devices known well enough to predict times, and refusals of other machines.
 
-    If a machine's parts are detected at run time and not well known, it is in neither list.
+    A machine whose parts are detected at run time is never refused: it is in the first list or in
+    neither.
     """
     devices, processors = Devices(catalogue.devices.values()), catalogue_processors(catalogue)
     places, refusals = [], []

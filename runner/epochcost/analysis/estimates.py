@@ -124,10 +124,10 @@ def _estimates_by_plan(
 
 
 def _full_training_flops(inputs: Inputs, model: Model) -> Decimal | None:
-    """FLOPs of a full training; None if a common GPU holds it, or if the FLOPs are unknown.
+    """FLOPs of a full training; None if it fits on a common GPU, or if the FLOPs are unknown.
 
-    A common GPU holds a training whose parameters, gradients and Adam moments need at most 16 GiB.
-    A model without a graph is never left out for its size.
+    A training fits if its parameters, gradients and Adam moments need at most 16 GiB. A model whose
+    size is declared, instead of a graph, has FLOPs at any size.
     """
     catalogue = inputs.catalogue
     if model.declared is not None:

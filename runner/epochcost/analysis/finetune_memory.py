@@ -44,9 +44,10 @@ class Counts:
     """Numbers of a decoder's parameters and activations, from which its memory follows.
 
     ``embeddings`` is the number of parameters of the embeddings and the head. ``adapters`` is the
-    number of parameters of low-rank adapters of rank 1. ``attention_width`` is the number of values
-    per token that the attention of one layer stores for the backward pass. ``active_width`` is the
-    total feed-forward width of the experts that process a token.
+    number of parameters of low-rank adapters of rank 1 at all attention and feed-forward matrices;
+    adapters of rank r have r times as many. ``attention_width`` is the number of values per token
+    that the attention of one layer stores for the backward pass. ``active_width`` is the total
+    feed-forward width of the experts that process a token.
     """
 
     embeddings: int

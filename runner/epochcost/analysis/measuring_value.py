@@ -85,11 +85,11 @@ class Step(NamedTuple):
 
 
 def _saved_regret(gaps: Vector | Matrix, variances: Vector | Matrix) -> Matrix:
-    """The saving expected from a switch to each rival that measurements show to be cheaper.
+    """The expected saving for each rival, if measurements that favour it lead to a switch to it.
 
-    ``gaps`` has log(rival's cost / cheapest cost). Measuring adds a random correction to each gap;
-    ``variances`` has the corrections' variances. The corrections are assumed to be logistic, so
-    that the expected saving, a fall of log(cost), has a closed form.
+    ``gaps`` has log(rival's cost / cheapest cost). Measurements will change each gap by a random
+    amount of mean 0; ``variances`` has the variances of these amounts. The amounts are assumed to
+    be logistic, so that the expected saving, a fall of log(cost), has a closed form.
     """
     scales = np.sqrt(3 * np.maximum(variances, 1e-12)) / math.pi
     saving: Matrix = scales * np.logaddexp(0, -gaps / scales)

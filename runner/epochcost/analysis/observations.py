@@ -217,9 +217,10 @@ def observe(inputs: Inputs, workloads: Collection[str] | None = None) -> tuple[O
 
     The default settings are fp32 on the first GPU or on all CPUs. Published times of a job on
     several machines are left out. If a trial was repeated on a host, the latest result counts. An
-    earlier result of the same software and spec counts instead if it has more rounds that no other
-    program disturbed. Measured times come first, in the order of the files. LoadGen's scenarios and
-    the phases of decoders have no observation. ``workloads`` are ids; None means all workloads.
+    earlier result of the same software, graph and spec is kept if the later one has fewer rounds
+    without disturbance by other programs. Measured times come first, in the order of the files.
+    LoadGen's scenarios and the phases of decoders have no observation. ``workloads`` are ids; None
+    means all workloads.
     """
     published = _published(inputs.catalogue, workloads)
     return *_measured(inputs, workloads, variants=False), *published

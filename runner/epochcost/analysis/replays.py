@@ -79,8 +79,8 @@ class Replayed:
     def cost_at(self, per_hour: float) -> float:
         """Expected cost of the job if it stays on spot, at ``per_hour`` interruptions an hour.
 
-        The price is the mean spot price of the best zone. The time between the job's saves follows
-        Young's rule.
+        The price is the mean spot price of the zone that was best in the replay for a training that
+        never moves. The time between the job's saves follows Young's rule.
         """
         between = SECONDS_PER_HOUR / per_hour
         interval = max((2 * self.job.save_seconds * between) ** 0.5, 1.0)

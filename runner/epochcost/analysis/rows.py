@@ -145,7 +145,7 @@ def price_rows(catalogue: Catalogue, observations: Iterable[Observation]) -> tup
 def _prices_of_observation(
     catalogue: Catalogue, observed: Observation, prices_by_machine: Mapping[str, tuple[Price, ...]]
 ) -> Iterable[Price | None]:
-    """The price that a time's source states, and the machine's current prices; else (None,)."""
+    """The price stated by a time's source and the machine's current prices; (None,) if none."""
     plans = prices_by_machine[observed.machine.hardware]
     paid = catalogue.prices.get(observed.own_price) if observed.own_price else None
     if paid is not None and paid not in plans:
@@ -238,7 +238,8 @@ def usual_currency(currencies: Iterable[str]) -> str | None:
 def cheapest_price(costs: Sequence[tuple[Price, Decimal]]) -> Price | None:
     """The price with the lowest cost in ``costs``, of those that are still offered and plausible.
 
-    Of these prices, only those in the most frequent currency are compared. None without any.
+    Of these prices, only those in their most frequent currency are compared. None if no price is
+    left.
     """
     sound = [(cost, price) for price, cost in costs if not price.flaw]
     usual = usual_currency(price.currency for _, price in sound)

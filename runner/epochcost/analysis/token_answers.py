@@ -168,9 +168,9 @@ class TokenAnswer:
 
     @cached_property
     def odds(self) -> Odds[str] | None:
-        """The probability for each machine and API that it is the cheapest; None without any.
+        """Each machine's and API's probability of being the cheapest; None if there are none.
 
-        Prices with a drawback (assumed, say) are left out, unless all have one.
+        Prices with a drawback (assumed, say) are left out, unless all prices have a drawback.
         """
         return self.odds_of(self.ways)
 

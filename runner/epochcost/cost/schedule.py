@@ -36,8 +36,9 @@ class Schedule:
     ``used_seconds`` is for work, ``saving_seconds`` for checkpoints, and ``rework_seconds`` for
     work that is repeated after interruptions. If interruptions are expected, ``starting_seconds``
     is for the first start and ``restarting_seconds`` for all others. ``free_seconds`` are not
-    billed, because the provider took the machine back shortly after its start. ``billed_seconds``
-    is rounded. ``elapsed_seconds`` includes free time, unbilled start-ups and expected failures.
+    billed, because the provider took the machine back shortly after its start. ``failures`` is the
+    expected number of failed starts. ``billed_seconds`` is rounded. ``elapsed_seconds`` includes
+    free time, unbilled start-ups and failed starts.
     """
 
     used_seconds: Decimal

@@ -156,7 +156,7 @@ def fp32_reference(
 ) -> Reference | None:
     """The trial's graph and data in fp32, to compare outputs; None if the trial is in fp32.
 
-    The file ``plain`` has the fp32 graph; it is the reference except for decoders in int4. For
+    The file ``plain`` has the fp32 graph, which is the reference except for decoders in int4. For
     these, a new file next to ``plain`` is made from ``graph``. The new file has the quantised
     weights, but computes in fp32 and does not round activations. A decoder's reference runs on the
     CPU.

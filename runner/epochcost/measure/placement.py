@@ -257,7 +257,8 @@ def _undeclared_fp32_nodes(
     """The ``fp32_nodes`` that the graph does not declare to be in fp32.
 
     ONNX Runtime may fuse several nodes into one, which has a new name. The result is empty if all
-    undeclared nodes may be fusions of nodes that are declared in fp32 and did not run.
+    undeclared nodes may be such fusions: each has a new name, and at least as many nodes that the
+    graph declares to be in fp32 did not run.
     """
     apart = [node for node in fp32_nodes if node.name not in declared.wide]
     # A fusion is not in ``declared.names``.

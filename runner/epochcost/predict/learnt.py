@@ -1,9 +1,9 @@
 """Select the published rates that predictions learn from: a project's plausible rows.
 
 A row is implausible if it repeats another row or copies the figures of another device. It is also
-implausible if it claims an impossible speed-up, or is far from its prediction by all other
-plausible rows. Such predictions reveal mixed-up units, and tokens counted as samples. Implausible
-rows are listed, and predictions do not learn from them. No figure is corrected.
+implausible if it claims an impossible speed-up, or is far from the rate that the other plausible
+rows predict for it. Such a distance reveals mixed-up units, and tokens counted as samples.
+Implausible rows are listed, and predictions do not learn from them. No figure is corrected.
 """
 
 from __future__ import annotations
@@ -62,12 +62,13 @@ _SCREENING = Scales(batch_linear=0.02, setting_batch_linear=0.063)
 def learnt_rates(
     catalogue: Catalogue, devices: Devices, cache: Path | None = None
 ) -> tuple[Placed, ...]:
-    """The plausible published rates of programs that no vendor tuned for a device.
+    """The plausible published rates, except of programs that vendors tuned for a device.
 
-    The spec of a table says if vendors tuned its programs. Each rate's ``software`` is the
-    framework, such as PyTorch, without a version. Rates of equal workloads on the same number of
-    equal devices are replaced by their median. ``cache`` is a folder that stores which rows are
-    implausible. Raises InputError for a table that cannot be read.
+    A program is a model as one source ran it in a framework. The spec of each table of rates says
+    if vendors tuned the table's programs. Each rate's ``software`` is the framework without a
+    version. Rates of equal workloads on the same number of equal devices are replaced by their
+    median. ``cache`` is a folder that stores which rows are implausible. Raises InputError for a
+    table that cannot be read.
     """
     rows = [
         row

@@ -292,7 +292,7 @@ def block_diagonal(first: Matrix, second: Matrix) -> Matrix:
 
 
 def with_noise(design: Design, scales: Scales) -> Matrix:
-    """Covariance [n, n] of n rates' logarithms, plus variances of noise and ``uncertainty``."""
+    """Covariance [n, n] of n rates' logarithms, with noise and measuring errors on the diagonal."""
     result = covariance(design, design, scales)
     result[np.diag_indices_from(result)] += scales.noise**2 + design.uncertainty**2
     return result
@@ -309,8 +309,7 @@ def predictable(design: Design, rows: Labels) -> Labels:
     """Find which of the rates at the indices ``rows`` the rates at all other indices can predict.
 
     Return the positions in ``rows``, not the indices of the rates. A rate can be predicted if its
-    model's graph is known. Otherwise, a rate outside ``rows`` must have the same ``design.edition``
-    (source, model, mode, task and unit).
+    model's graph is known, or if a rate outside ``rows`` has the same ``design.edition``.
     """
     shared = np.isin(design.edition[rows], np.delete(design.edition, rows))
     return np.flatnonzero(shared | design.has_graph[rows])

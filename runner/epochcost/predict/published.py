@@ -29,19 +29,21 @@ class Program:
     """The published program that is most similar to a workload.
 
     A program is a model as one source ran it in a framework. ``same`` has the rates of all programs
-    with about the workload's operations and bytes, in its mode and precision. ``rate`` is the first
-    of them. If ``same`` is empty, ``rate`` is that of a less similar program.
+    with about the workload's operations and bytes, in its mode and precision. They are sorted by
+    framework, then programs with rates on most devices come first. ``rate`` is the first of them.
+    If ``same`` is empty, ``rate`` is that of a less similar program.
     """
 
     rate: Rate
     same: tuple[Placed, ...]
 
     def published_on(self, device: Device, count: int, batch: float) -> Rate | None:
-        """A rate in ``same`` on ``count`` devices of the kind ``device``, or None.
+        """A published rate on ``count`` devices of the kind ``device``, or None.
 
-        ``batch`` is the workload's batch size on one device; rates at less than half of ``batch``
-        do not count. The first program in ``same`` that has a rate left is chosen. Of its rates,
-        the one at the most similar batch size is returned.
+        ``batch`` is the workload's batch size on one device. Rates in ``same`` on other devices, or
+        at less than half of ``batch``, do not count. Of the remaining rates, only those of the
+        first one's program are candidates. The candidate at the most similar batch size is
+        returned.
         """
         rates = [
             row.rate

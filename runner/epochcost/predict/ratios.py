@@ -1,9 +1,10 @@
 """Withhold accelerators or a source, and compare predicted with published ratios of rates.
 
-A ratio compares the rates of one workload on two accelerators. Three tests predict both rates:
-without rows of the two accelerators, of their two generations, or of the ratio's source. In the
-averages of a test, every pair of accelerators has the same weight, however many workloads both ran.
-If sources are withheld, a pair counts anew in each source.
+A ratio compares the rates of one workload on two accelerators. Three tests predict the two rates
+without some published rates: those on the two accelerators, those on their two generations, or
+those of the ratio's source. In the averages of a test, every pair of accelerators has the same
+weight, however many workloads both ran. If sources are withheld, every pair within a source has
+this weight.
 """
 
 from __future__ import annotations

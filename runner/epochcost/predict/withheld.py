@@ -99,11 +99,11 @@ def errors_of(tried: Sequence[Tried]) -> Errors | None:
 
 
 def tried(learnt: Sequence[Placed], devices: Devices, withheld: Withheld) -> tuple[Tried, ...]:
-    """Forecast each published rate without the rates that share what ``withheld`` names.
+    """Forecast each published rate from rates that differ from it in what ``withheld`` names.
 
-    With "accelerator", for example, a rate is forecast from rates on other accelerators. With
-    "model" and "source", models whose graph is unknown are left out: only rates of the same model
-    and source could predict theirs.
+    With "accelerator", for example, a rate is forecast from rates on other accelerators. If
+    ``withheld`` is "model" or "source", rates of models with an unknown graph are left out. Such
+    rates can be predicted only from rates of the same model and source.
     """
     tested = [row for row in learnt if row.profile or withheld not in _BY_GRAPH]
     if not tested:

@@ -128,9 +128,10 @@ def accelerators(machines: Sequence[Listed]) -> list[Listed]:
 
 
 def most_rented(machines: Sequence[Listed], number: int) -> list[Listed]:
-    """A machine for each of the ``number`` GPU models with the most providers, dearest first.
+    """A machine for each of the ``number`` GPU models that the most providers rent out.
 
-    Of models with equally many providers, those with the higher compute capability are chosen.
+    Of models with equally many providers, those with the higher compute capability are chosen. The
+    machines are sorted by the price of a GPU hour, dearest first.
     """
     providers: dict[str, set[str]] = {}
     for machine in by_gpu_hour(machines):

@@ -238,9 +238,9 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
     def on_post_build(self, *, config: MkDocsConfig) -> None:
         """Allow only the pages' own inline scripts, then put the new site in place of the old.
 
-        The scripts are allowed by hash, in the Content-Security-Policy of every page. The old site
-        stays if a strict build had warnings. A preview or a build of only the changed pages
-        replaces no folder.
+        The scripts are allowed by hash, in the Content-Security-Policy of every page. Only a build
+        of the whole site replaces the old site, not a preview or a build of the changed pages. The
+        old site also stays if a strict build had warnings.
         """
         write_policy(Path(config.site_dir), self._scripts)
         self._drawer.tidy()

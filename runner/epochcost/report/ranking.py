@@ -78,7 +78,7 @@ class Contender:
 
     @property
     def added_energy(self) -> Decimal | None:
-        """Cost of the energy that a job on an owned machine adds to that of the idle machine.
+        """Cost of the energy that an owned machine uses for the job, beyond its idle energy.
 
         The rest of the job's cost, such as depreciation, arises even without the job. None for
         rented machines, and for owned machines whose costs are stated for one vCPU.

@@ -98,8 +98,8 @@ def another_machine(
 ) -> str | None:
     """A message if the host in ``environment`` differs from the spec ``hardware``, else None.
 
-    ``stated`` are the differences in the field ``contradictions`` of the checked record; these are
-    accepted. Each difference is a text.
+    Each difference is a text. The differences in ``stated``, which the result or record itself
+    lists in its field ``contradictions``, are accepted.
     """
     unsaid = [text for text in contradictions(hardware, environment) if text not in stated]
     return f"environment: expected {hardware.name}, got {'; '.join(unsaid)}" if unsaid else None

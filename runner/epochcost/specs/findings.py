@@ -102,7 +102,7 @@ def _right_brackets(kind: type[NamedSpec], key: KeyPath, detail: ErrorDetails) -
 
 
 def _found_in_a_table(key: KeyPath, table: Mapping[str, Any]) -> str:
-    """Advice to move a missing top-level key out of a table that contains it; may be empty."""
+    """Advice to move a top-level key out of the table in which it was written; empty if in none."""
     for name, value in table.items() if len(key) == 1 else ():
         if isinstance(value, dict) and key[0] in value:
             return (

@@ -181,9 +181,9 @@ class Device(NamedSpec):
 def device_doubts(devices: Iterable[Device]) -> Iterator[tuple[Device, Finding]]:
     """Yield each number that is far from those of other devices, probably in another unit.
 
-    The numbers of all devices for a key, such as ``memory_gib``, are sorted. They are split where a
-    number is far above the one before. If one part has few numbers compared with the other, its
-    numbers are yielded.
+    The numbers of all devices for a key, such as ``memory_gib``, are sorted. Each number that is
+    far above the one before splits them into two parts. If one part is much smaller than the other,
+    the numbers in the smaller part are yielded.
     """
     every = tuple(devices)
     for fact in Device.model_fields:

@@ -322,7 +322,7 @@ class Price(PricedSpec):
 
     @property
     def month_shares(self) -> tuple[Decimal, ...]:
-        """The share of the price to pay in each equal part of a month; () without a discount."""
+        """Price shares of equal parts of a month; () without a discount for sustained use."""
         return SUSTAINED_USE[self.sustained_use] if self.sustained_use else ()
 
     @property

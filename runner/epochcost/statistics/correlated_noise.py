@@ -102,8 +102,9 @@ class NoiseModels:
     def residual_sum_of_squares(self, block_means: Series) -> Series:
         """The residual sum of squares of ``block_means`` under each tried model.
 
-        Residuals are differences from the best mean, weighted by V^-1. The shape is (drifts,
-        variances).
+        Residuals are differences from the best mean, the weighted mean with the least variance.
+        Their squares are weighted by V^-1, where s² V is the covariance of the block means. The
+        shape is (drifts, variances), with an element for each tried model.
         """
         # Subtracting the plain mean first saves digits; the best mean subtracts it as well.
         centred, begin = block_means - block_means.sum() / len(block_means), 0

@@ -139,11 +139,7 @@ def _parts_of_files(
 def _training_and_held_out(
     dataset: Dataset, data: Files, read: Sequence[tuple[str, Read]]
 ) -> tuple[Part, Part]:
-    """Combine the files' arrays into the training part and the held-out part, in this order.
-
-    ``read`` has, for each file, its part ("training", "held-out" or "both") and its arrays. If the
-    part is "both", the examples are split at random.
-    """
+    """Join the files' arrays to a training and a held-out part; "both" is split at random."""
     parts = {
         name: _joined_part(dataset, data, name, [arrays for part, arrays in read if part == name])
         for name in {part for part, _ in read}

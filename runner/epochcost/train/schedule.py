@@ -71,8 +71,9 @@ def _warm_up_factors(steps: NDArray[np.int64], warm_up_steps: int) -> Factors:
 def _factors_by_epochs(schedule: spec.Steps, steps: NDArray[np.int64], horizon: Horizon) -> Factors:
     """The factor of the learning rate at each step: ``factors[i]`` after ``epochs[i]`` epochs.
 
-    Before these epochs, the factor is 1. The warm-up lowers the factor. Without a warm-up,
-    TensorFlow's ``piecewise_constant`` is equal if each boundary is the last step before a change.
+    Before the first of these epochs, the factor is 1. The warm-up lowers the factor. Without a
+    warm-up, TensorFlow's ``piecewise_constant`` gives these factors if each boundary is the last
+    step before a change.
     """
     starts = [
         int((epoch * horizon.epoch_steps).to_integral_value(ROUND_CEILING))

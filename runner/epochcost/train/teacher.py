@@ -148,9 +148,9 @@ _READOUT_KEY, _MAP_KEY, _NUMBERS_KEY = 0, 3, 4
 def _targets_from_latent(target: TargetField, latent: Floats, seed: int) -> NDArray[Any]:
     """Target values [examples, ...] that depend on the latent factors [examples, directions].
 
-    If an example has a single label, one of more than two classes, the label is the class with the
-    largest random linear score. Otherwise, each value is a random linear function of the factors,
-    squashed into the target's range and, for classes, rounded down.
+    A target with one position and more than two classes gets the class with the largest random
+    linear score. Any other value is a random linear function of the factors, squashed into the
+    target's range and, for classes, rounded down.
     """
     if target.classes is not None and target.positions == 1 and target.classes > 2:
         values: NDArray[Any] = _class_of_largest_score(
@@ -173,9 +173,9 @@ def _classes_from_tokens(
     """Compute the target's classes [examples, ...] from the tokens of ``field``.
 
     A fixed random map gives a class for each token. A target of one position gets the class of the
-    last token. Otherwise, each position gets the class of its token; if a position has several
-    tokens, such as a word's letters, it is that of the token with the largest number. A tenth of
-    the classes is random.
+    last token. Otherwise, each position gets the class of its token. If a position has several
+    tokens, such as a word's letters, the token with the largest id decides. A tenth of the classes
+    is random.
     """
     assert target.classes is not None, "only classes follow from positions"
     if target.positions == 1:
@@ -263,9 +263,9 @@ _LAYER_KEY, _EXAMPLES_KEY = 1, 2
 class Teacher:
     """Draws batches of synthetic examples: inputs and targets.
 
-    A target follows from random numbers of the example (latent factors), or from tokens of an
-    input. If a target is a single label that follows from latent factors, its classes are equally
-    likely, provided that there are at most 64 classes.
+    A target depends on random numbers that are drawn for each example, its latent factors. A target
+    of classes may depend on tokens of an input instead. If a target is a single label that depends
+    on latent factors, its classes are equally likely, provided that there are at most 64 classes.
     """
 
     fields: Sequence[InputField]

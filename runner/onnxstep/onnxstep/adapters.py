@@ -39,7 +39,7 @@ _MATRIX, _SCALES = 2, 2
 
 @dataclass(frozen=True)
 class _WeightProduct:
-    """A ``node`` that multiplies by a ``weight`` of type ``elem_type`` as a matrix [inner, features].
+    """A ``node`` that multiplies by a stored ``weight``, as a matrix [inner, features].
 
     If ``turned``, the file stores the transposed matrix.
     """

@@ -140,12 +140,12 @@ def zero_after(trigger: Value) -> Value:
 
 
 def late(x: Value, zero: Value) -> Value:
-    """A tensor equal to x whose readers run only after ``zero`` is computed.
+    """A copy of x without its own memory; nodes that read the copy run only after ``zero``.
 
-    ``zero`` is the number 0, a result of ``zero_after``. A Reshape node makes the tensor from x.
-    The node waits for ``zero``, because its target shape is computed as the shape of x plus 0. The
-    tensor shares memory with x. A node that reads the tensor differs from a node that reads x, so
-    ONNX Runtime does not merge the two. ``allowzero`` keeps ONNX Runtime from removing the Reshape.
+    ``zero`` is a tensor with the number 0. A Reshape node makes the copy from x. The node waits for
+    ``zero``, because its target shape is computed as the shape of x plus 0. A node that reads the
+    copy differs from a node that reads x, so ONNX Runtime does not merge the two nodes.
+    ``allowzero`` keeps ONNX Runtime from removing the Reshape.
     """
     shape = x.op.integers(*x.shape) + zero
     node = helper.make_node("Reshape", [x.name, shape.name], [], allowzero=1)

@@ -121,9 +121,10 @@ def _depthwise_weight_gradient(x: Value, dy: Value, view: Window, group: int) ->
 def _weight_gradient_by_images(x: Value, dy: Value, view: Window) -> Value | None:
     """Weight gradient of an ungrouped convolution, as a convolution that sums over images.
 
-    The images take the place of the input channels, so they must fill whole blocks of ``BLOCK``
-    channels. If they do not, each image is cut into bands of rows, and each band counts as an
-    image. Returns None if ``dy`` has too few rows, or if its channels do not fill whole blocks.
+    The images take the place of the input channels, so the number of images must be a multiple of
+    ``BLOCK``. If it is not, each image is cut into bands of rows, and each band counts as an image.
+    Returns None if ``dy`` has fewer rows than bands are needed, or if the number of its channels is
+    no multiple of ``BLOCK``.
     """
     if dy.shape[1] % BLOCK:
         return None

@@ -166,9 +166,9 @@ def _append_matrix_vector_product(op: Builder, node: onnx.NodeProto) -> None:
 def _breaks_when_transposed(op: Builder, node: onnx.NodeProto) -> bool:
     """Whether ONNX Runtime would move a Transpose across this Resize and then fail.
 
-    On the CPU, versions up to 1.31 move a Transpose across every Resize of rank 4, which changes
-    the order of its axes. Two kinds of Resize then fail: with the attribute ``axes``, which is not
-    adapted, and cubic ones, whose kernel needs the channels before the spatial axes.
+    On the CPU, versions up to 1.31 move a Transpose across every Resize of rank 4, so the resized
+    tensor's axes change order. A Resize with the attribute ``axes``, which ONNX Runtime does not
+    adapt, then fails. So does a cubic one, whose kernel needs the channels before the spatial axes.
     """
     if node.op_type != "Resize" or node.domain:
         return False

@@ -151,13 +151,13 @@ class SoftmaxCrossEntropy:
     def _label_smoothing_loss(
         self, op: Builder, log_p: Value, inverse_weight_sum: Value
     ) -> tuple[Value, Value, Value]:
-        """Emit the part of the loss that label smoothing adds, and two terms for its gradient.
+        """Emit the part of the loss that label smoothing adds, and two factors for its gradient.
 
         Let p be the softmax, C the number of classes and W the sum of the weights of all positions.
         A class has the share s = label_smoothing / C · (weight of the class) / W. The results are
-        the added loss -Σ s · log p, the sum S of s over the classes, and s, to broadcast to [...,
-        C]. The gradient of the added loss is S · p - s. ``inverse_weight_sum`` is 1 / W: a scalar,
-        or a tensor [..., 1] that has 0 at ignored positions.
+        the added loss -Σ s · log p, the sum S of s over the classes, and s. S and s broadcast to
+        [..., C]. The gradient of the added loss is S · p - s. ``inverse_weight_sum`` is 1 / W: a
+        scalar, or a tensor [..., 1] that has 0 at ignored positions.
         """
         each = inverse_weight_sum * (self.label_smoothing / classes_of(log_p))
         if self.weights is None:

@@ -137,8 +137,8 @@ class Scale:
     def moves(self, finite: Value) -> Iterator[Transition]:
         """Emit the next values of the loss scale and of the count of consecutive finite steps.
 
-        Each result has the value before and after the step. ``finite`` is a bool scalar that says
-        whether this step's gradients are finite.
+        Each Transition pairs a value before the step with the next value. ``finite`` is a bool
+        scalar that says whether this step's gradients are finite.
         """
         op, scaling = self._op, self._scaling
         count = self._good_steps + 1.0

@@ -77,7 +77,7 @@ class Node:
         return self.output(0)
 
     def output(self, index: int) -> Value:
-        """The output at ``index``; if the node omits the output, gives it a name."""
+        """The output at ``index``; if the node omits this output, adds it under a new name."""
         while len(self.proto.output) <= index:
             self.proto.output.append("")
         if not self.proto.output[index]:

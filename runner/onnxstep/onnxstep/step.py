@@ -185,9 +185,9 @@ def training_step(model: onnx.ModelProto, options: StepOptions = _DEFAULTS) -> T
     """Build a model's training step; ``first_values`` returns the tensors for its first run.
 
     Parameters without influence on the loss are not trained. Warns with ModelWarning if it is
-    unclear which tensors are weights, or if an exporter merged equal weights or computed new ones.
-    Raises ModelError for unknown names, dimensions without a size, operators without a gradient, or
-    nothing to train.
+    unclear which tensors are weights, or if an exporter merged equal weights or computed new
+    tensors from weights. Raises ModelError for unknown names, dimensions without a size, operators
+    without a gradient, or nothing to train.
     """
     rule, model = options.update_rule, with_parameters("wrt", separated(model), options.wrt)
     tensors = _tensors(model, options.freeze, options.wrt, options.no_weight_decay)

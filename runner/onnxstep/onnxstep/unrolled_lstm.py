@@ -171,7 +171,7 @@ class TimeLayout:
         return op.MatMul(weights, value) + added
 
     def from_states(self, states: Sequence[Value]) -> Value:
-        """Join states [B, n], one for each direction, to one tensor [n, B] or [2, n, B]."""
+        """Transpose the states [B, n] of all directions and join them to [n, B] or [2, n, B]."""
         return self.stacked([self.op.Transpose(state, perm=[1, 0]) for state in states])
 
     def as_states(self, value: Value) -> list[Value]:

@@ -179,7 +179,7 @@ def transposed_window(node: Node, kernel: tuple[int, ...]) -> Window:
 
 
 def _halves(totals: Sequence[int], auto_pad: str) -> tuple[int, ...]:
-    """Padding before each axis: half of its total padding, rounded down for SAME_UPPER, else up."""
+    """Padding at each axis's start: half of the total, rounded down for SAME_UPPER, else up."""
     return tuple(n // 2 if auto_pad == "SAME_UPPER" else n - n // 2 for n in totals)
 
 

@@ -110,7 +110,7 @@ def test_corners_of_rectangles_are_independent(down: int, right: int, provider: 
 
 @pytest.mark.parametrize("provider", ["cpu", "cuda"])
 def test_masks_follow_the_seed(provider: Provider) -> None:
-    """Sessions with equal seeds draw the same masks; each step, layer and seed has its own."""
+    """Equal seeds draw equal masks; the masks of other steps, layers and seeds differ."""
     first, again, other, free = (
         np.stack(list(masks_of((8, 32), 0.5, seed, 3, provider))) for seed in (0, 0, 1, None)
     )

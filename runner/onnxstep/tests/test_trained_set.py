@@ -43,7 +43,7 @@ def test_a_doubt_is_a_warning_at_the_call() -> None:
 
 @pytest.mark.filterwarnings("ignore::onnxstep.errors.ModelWarning")
 def test_layers_that_were_merged_learn_apart() -> None:
-    """Equal scales that the exporter stored as one tensor are trained and evaluated separately."""
+    """Equal scales of two layers that the exporter stored as one tensor become two tensors."""
     model = merged()
     step = training_step(model, StepOptions(loss="mse"))
     assert len(step.parameters) == 6

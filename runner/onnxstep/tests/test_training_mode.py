@@ -140,7 +140,7 @@ def test_the_form_that_the_exporter_wrote_does_not_matter() -> None:
 
 
 def test_statistics_among_the_outputs_go_with_the_training_form() -> None:
-    """A model output that is an updated running mean is no output of the evaluation graph.
+    """An updated running mean that is a model output is left out of the evaluation graph.
 
     A training step carries this mean as state, like all running statistics.
     """
@@ -205,7 +205,7 @@ def test_a_layer_used_twice_moves_its_statistics_twice() -> None:
 
 
 def test_statistics_that_are_computed_are_not_carried() -> None:
-    """If nodes compute a layer's running statistics, a step uses the batch's and has no state."""
+    """A layer whose running statistics are computed by nodes uses the batch's, and has no state."""
     text = "<float[3] s = {1,1,1}, float[3] b = {0,0,0}, float[3] k = {0,2,-1}> { m = Neg(k) "
     text += "v = Exp(k) y = BatchNormalization(x, s, b, m, v) }"
     model = model_of_text(f"g (float[4,3] x) => (float[4,3] y) {text}")
@@ -287,7 +287,7 @@ def test_a_momentum_of_one_averages_all_batches() -> None:
 
 
 def test_evaluation_by_batch_statistics_ignores_the_running_ones() -> None:
-    """Evaluation by batch statistics ignores running statistics, except those that are frozen."""
+    """Evaluation by batch statistics uses running statistics only in frozen layers."""
     model = network()
     values = materialise(model)
     far = {name: np.full_like(values[name], 50.0) for name in RUNNING}
@@ -301,7 +301,7 @@ def test_evaluation_by_batch_statistics_ignores_the_running_ones() -> None:
 
 
 def test_convolutions_normalize_images_like_elementwise_operators() -> None:
-    """A CPU step normalizes large images by Conv nodes; a step without Conv computes the same."""
+    """A CPU step normalizes large images by Conv nodes, and computes what a portable step does."""
     rng = np.random.default_rng(3)
     shapes = dict.fromkeys(("scale", "shift", "running_mean", "running_var"), (16,))
     model = model_of_text(

@@ -68,8 +68,8 @@ class Difference:
     ``unsure`` counts jobs that were measured again without a significant change. ``prices`` has
     sentences on added or removed models, machines and studies, and on changed devices, APIs and
     tables of measured speeds. It also has sentences on changed machine prices that no entry of
-    ``costs`` uses. ``added`` has jobs that are predicted only in ``after``, ``removed`` only in
-    ``before``, without full trainings. ``problems`` has sentences about unusable files.
+    ``costs`` uses. ``added`` has jobs that are predicted only in ``after``, ``removed`` those only
+    in ``before``. Neither has full trainings. ``problems`` has sentences about unusable files.
     """
 
     before: str

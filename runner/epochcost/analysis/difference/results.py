@@ -56,7 +56,7 @@ class ResultChanges:
 
     @property
     def learned_from(self) -> str:
-        """Count the added, removed and re-measured files in words; empty if there are none."""
+        """Say how many results were added, removed and measured again; empty if none were."""
         return ", ".join(
             f"{count_words(len(files), 'result')} {kind.replace('_', ' ')}"
             for kind, files in self.by_kind().items()

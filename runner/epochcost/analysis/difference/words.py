@@ -84,7 +84,8 @@ def prediction_words(difference: Difference) -> tuple[str, ...]:
 def _commonest_names(jobs: Sequence[Job]) -> str:
     """Name the machines and models with the most jobs, each with its number of jobs.
 
-    At most three are named, the commonest first. Jobs of one name do not count for later names.
+    At most three are named, the commonest first. A job counts for one name only: its machine or its
+    model, whichever is named first.
     """
     left, shares = list(jobs), list[str]()
     while left and len(shares) < _MOST_NAMED:

@@ -113,7 +113,7 @@ def _fit_efficiencies(
     start: Vector,
     deviations: Vector,
 ) -> Vector:
-    """Fit efficiencies to the times at ``indices``; return the logarithms of the efficiencies.
+    """Fit the logarithms of the time formula's efficiencies to the times at ``indices``.
 
     ``groups`` names a group, such as a chip or a software, for each question. In the sum of squared
     residuals, each question of a group of k has a weight proportional to 1 / √k.

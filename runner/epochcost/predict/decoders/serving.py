@@ -56,7 +56,7 @@ _WORKS = ("token", "first", "load")
 
 
 def _work(question: ServingQuestion) -> str:
-    """The kind of time that is asked for: "first", "token", or "load" for interleaved questions."""
+    """The kind of time: "first", "token", or "load" if prompts are read between the tokens."""
     return "load" if question.interleaved else question.kind
 
 

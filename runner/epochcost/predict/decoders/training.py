@@ -63,8 +63,6 @@ class Efficiencies(NamedTuple):
     - ``traffic``: bytes moved for each activation.
     - ``balance``: exponent of (peak rate in 16 bits / bandwidth / 150) in the time of matrix
       products.
-
-    The number 150 is the peak rate in 16 bits / bandwidth of an A100.
     """
 
     products: float

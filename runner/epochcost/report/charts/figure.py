@@ -48,7 +48,7 @@ class Figure(ABC):
         """The marks of the chart; ``alt`` is the module Altair."""
 
     def marks(self, alt: Any) -> Any:
-        """Make an Altair chart of the data; the caller chooses its mark, such as bars or points."""
+        """Make an Altair chart of the data; the caller adds the kind of mark, such as bars."""
         return alt.Chart(alt.Data(values=self.data.values))
 
     def spec(self) -> dict[str, Any]:

@@ -233,10 +233,10 @@ def _fine_tuning_json(
 
 
 def _slower_tokens(report: Report, answer: FinetuneAnswer, length: int) -> Mapping[str, float]:
-    """How many times as long a token takes in texts of ``length`` tokens, by machine id.
+    """The factor by which training on a token slows in texts of ``length`` tokens, by machine id.
 
-    The comparison is with texts as long as those of ``answer.demand``. A machine that cannot train
-    on texts of ``length`` tokens has no entry.
+    The factor is relative to texts as long as those of ``answer.demand``. A machine that cannot
+    train on texts of ``length`` tokens has no entry.
     """
     try:
         longer = report.tuning_market.answer(replace(answer.demand, length=length))

@@ -56,9 +56,9 @@ class JobHere:
     def likely(self) -> str:
         """State the ratio of costs ``here`` / ``best``, and how probably ``here`` costs less.
 
-        ``here`` may cost less because costs are uncertain. The ratio is a 90 % interval, left out
-        if both ends are the same words. Empty if the odds of ``here`` are unknown, or if ``best``
-        costs nothing.
+        ``here`` may cost less because costs are uncertain. The ratio is stated as a 90 % interval.
+        It is left out if both ends are the same after rounding. Empty if the odds of ``here`` are
+        unknown, or if ``best`` costs nothing.
         """
         if not self.best.cost.mean:
             return ""

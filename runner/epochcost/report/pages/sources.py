@@ -70,7 +70,7 @@ class SourceTable:
 
     @property
     def grid(self) -> Iterator[tuple[Timing, list[ClaimCheck | None]]]:
-        """Yield each row with claims, and the row's check (or None) in each of ``columns``."""
+        """Yield each row with claims, and its check (None if it lacks one) for each column."""
         for row in self.timed:
             if row.timing and row.checks:
                 by_label = {check.claim.label: check for check in row.checks}

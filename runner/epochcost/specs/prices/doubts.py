@@ -49,10 +49,10 @@ def rented_doubts(
     """The reasons why prices of rented machines are implausible, by the id of the price.
 
     A price is implausible if it contradicts other prices. ``judged`` are the ids of the prices that
-    may be reported; None means all prices. Prices are reported in rounds. A round reports the
-    prices with the most contradictions. Of one machine, it reports only the newest of these. Later
-    rounds ignore the reported prices. The rounds end when no price that may be reported contradicts
-    another.
+    may be reported; None means all prices. Prices are reported in rounds. A round finds the prices
+    that share the highest number of contradictions. For each machine, it reports only the newest of
+    the prices found. Later rounds compare only prices not yet reported. The rounds end when no
+    price that may be reported contradicts another.
     """
     listed = {
         price.id: rent

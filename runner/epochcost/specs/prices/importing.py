@@ -37,9 +37,10 @@ _ROUNDING = Decimal("1e-4")
 class ImportRequest:
     """Facts about a price table that its rows do not state, and the day of the import.
 
-    If ``region`` is set, only rows that state this region or none are imported. Only then may a
-    machine with prices in other regions get its first price in ``region``. ``as_of`` is the day of
-    the prices, which may not be later than ``today``.
+    If ``region`` is set, only rows that state this region or none are imported. A machine with
+    prices in other regions may then get its first price in this region. If ``region`` is None, rows
+    with such prices are skipped. ``as_of`` is the day of the prices, which may not be later than
+    ``today``.
     """
 
     today: dt.date
@@ -117,7 +118,7 @@ class _RowMatcher:
     def is_in_requested_region(self, row: ListedPrice | Fault) -> bool:
         """Whether a row may be in the region of the import request.
 
-        False only if request and row state different regions. A fault states no region.
+        False only if both state a region and these differ. A fault in place of a row states none.
         """
         region = self._request.region
         return isinstance(row, Fault) or region is None or row.region in {None, region}
@@ -147,11 +148,11 @@ class _RowMatcher:
             return row.fault(str(error))
 
     def _price_to_copy(self, row: ListedPrice, machine: Hardware) -> tuple[Price, str] | str:
-        """Choose the price in the catalogue whose spec is copied for the price of a row.
+        """Choose the catalogue's price from whose spec the spec of a row's new price is copied.
 
-        Returns the chosen price and the region of the row's price ("" for all regions), or the
-        reason why no price can be copied. Prices of the row's plan are preferred, then those of the
-        row's region, then the newest.
+        Returns the chosen price and the region of the new price ("" for all regions), or the reason
+        why no price can be copied. Prices of the row's plan are preferred, then those of the row's
+        region, then the newest.
         """
         plans = [(row.plan, row.months)] if row.months else [("on-demand", 0), ("spot", 0)]
         rented = [

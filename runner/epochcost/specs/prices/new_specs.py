@@ -94,7 +94,7 @@ def new_specs(
 
 
 def _is_due_for_renewal(price: MatchedPrice, catalogue: Catalogue, request: ImportRequest) -> bool:
-    """Whether the stored price is dated before the table, and more than ``FRESH`` ago."""
+    """Whether the stored price is older than the table, and dated over 60 days before today."""
     if price.previous_id is None:
         return False
     day = catalogue.prices[price.previous_id].as_of
@@ -104,10 +104,10 @@ def _is_due_for_renewal(price: MatchedPrice, catalogue: Catalogue, request: Impo
 def _new_spec_id(price: MatchedPrice, day: dt.date, used_ids: Collection[str]) -> str:
     """The id of the new spec for ``price``, made from the existing price ``price.model``.
 
-    The new id is the existing one with the month of ``day`` as the date at its end, such as
-    ``…-2026-11``. If this id is taken, the date is the whole ``day``. If plan or region differ from
-    the existing price's, the part before the date is machine, plan, months and the region, if it
-    differs.
+    The id is a stem and the month of ``day``, such as ``…-2026-11``. If this id is taken, the whole
+    ``day`` takes the place of the month. If plan and region equal those of the existing price, the
+    stem is the existing id without its date. Otherwise, the stem joins the machine, the plan, the
+    months of commitment, if any, and the region, if it differs.
     """
     key, model = price.key, price.model
     stem = _DATE.sub("", model.id)

@@ -209,7 +209,7 @@ class _TensorUses:
 def _first_input_indices(node: onnx.NodeProto, read: Iterable[str]) -> dict[str, int]:
     """For each value in ``read``, the index of the first input by which the node reads it.
 
-    For a value that only a nested graph of the node reads, the index has no meaning.
+    For a value that only a nested graph of the node reads, a placeholder: its position in ``read``.
     """
     places: dict[str, int] = {}
     for place, name in enumerate(node.input):
@@ -254,8 +254,9 @@ def _is_probably_typed(name: str, array: NDArray[np.float64], use: _TensorUse) -
 def _is_initial_value(array: NDArray[np.float64], use: _TensorUse) -> bool:
     """Whether the numbers of ``array`` are probably the initial values of a parameter.
 
-    Several numbers are initial values if all are equal. In Where, or as the first operand of Sub or
-    Div, a single number is none. Elsewhere a single 0 is one, and in Mul or Div also a single 1.
+    Several numbers are initial values if all are equal. A single 0 is an initial value, and in Mul
+    or Div also a single 1. In Where, or as the first operand of Sub or Div, no single number is an
+    initial value.
     """
     if array.size > 1:
         return bool((array == array.flat[0]).all())
@@ -277,8 +278,9 @@ def _is_typed(number: float) -> bool:
 def _is_grid_or_mask(array: NDArray[np.float64], use: _TensorUse) -> bool:
     """Whether an array of several numbers looks like positions, grid points or a mask.
 
-    An array of only 0 and 1 does if Mul or Where reads it. All other integers do, and so do evenly
-    spaced rows, sines with cosines, and arrays of two different numbers: 0 and one ≤ -100.
+    An array of only 0 and 1 looks so if Mul or Where reads it. All other arrays of integers look
+    so, and so do evenly spaced rows, and sines with cosines. An array of two different numbers also
+    looks so if one is 0 and the other is at most -100.
     """
     whole = bool((array == np.round(array)).all())
     values = np.unique(array)

@@ -1,8 +1,8 @@
 """Origins of tensors and nodes, from the notes that PyTorch's exporters write into a file.
 
 The tracing exporter stores only one of several equal tensors, and an Identity node for each of the
-others. The dynamo exporter writes the kind of each input, such as parameter or buffer, and the
-origin of each tensor that its optimizer computed. Both write each node's module path.
+others. The dynamo exporter writes the kind of each input, such as parameter or buffer. It also
+writes from what its graph optimizer computed a tensor. Both write each node's module path.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ class Folded:
 def kinds(model: onnx.ModelProto) -> dict[str, str]:
     """Kind, such as "PARAMETER", of each input and initializer, as the dynamo exporter writes it.
 
-    An initializer's own kind overrides that of a graph input or ``value_info`` of its name.
+    If an initializer and a graph input or ``value_info`` of the same name state different kinds,
+    the initializer's counts.
     """
     graph = model.graph
     return {
@@ -201,7 +202,7 @@ def separated(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def taken_apart(model: onnx.ModelProto) -> list[str]:
-    """Names of the initializers that ``separated`` added in place of Identity nodes."""
+    """Names of the initializers that ``separated`` added for tensors that tracing had merged."""
     tensors = model.graph.initializer
     return [t.name for t in tensors if any(entry.key == _APART for entry in t.metadata_props)]
 

@@ -136,10 +136,10 @@ def _replacement_nodes(
 ) -> list[onnx.NodeProto] | None:
     """Nodes that replace an If, or a node that makes or reads a sequence; None if impossible.
 
-    An If with a constant condition becomes its branch. If ``values.plain_sequences`` is set, a node
-    that reads a sequence of known tensors becomes nodes that read these tensors. A node that makes
-    such a sequence stays. If the making node splits a tensor, new nodes that compute the parts
-    follow it.
+    An If with a constant condition becomes its branch. Nodes of sequences are replaced only if
+    ``values.plain_sequences`` is set. A node that reads a sequence of known tensors becomes nodes
+    that read these tensors. A node that makes such a sequence stays, as other nodes may read the
+    sequence. If it splits a tensor, new nodes that compute the parts follow it.
     """
 
     def fold(nodes: Iterable[onnx.NodeProto]) -> list[onnx.NodeProto]:

@@ -71,8 +71,9 @@ class _UnfusedNodes:
 def element_types(graph: onnx.GraphProto) -> Mapping[str, int]:
     """Element types of all values of a graph by name.
 
-    onnx infers no types after an operator that it does not know. An undeclared value therefore gets
-    the type in its node's attributes, or else the type of the node's first float operand.
+    onnx infers no types after an operator that it does not know, so some values have no declared
+    type. Such a value gets the type in the attributes of the node that computes it, or else the
+    type of this node's first float operand.
     """
     types = {tensor.name: tensor.data_type for tensor in graph.initializer}
     types |= {v.name: v.type.tensor_type.elem_type for v in declared_values(graph)}

@@ -154,8 +154,8 @@ def materialise(model: onnx.ModelProto, seed: int = 0) -> dict[str, NDArray[Any]
 
     Stored values are returned unchanged. Others are drawn with ``seed``, an integer from 0 to 2**64
     - 1; equal seeds give equal values. Parameters come first, then running statistics. An exporter
-    may have merged equal tensors into one stored tensor. The merged tensors come last, each with
-    its own name. Raises CapabilityError if memory is insufficient.
+    may have stored equal tensors once, under one name. Their other names come last. Raises
+    CapabilityError if memory is insufficient.
     """
     separate = separated(model)
     stored = {tensor.name: tensor for tensor in separate.graph.initializer}

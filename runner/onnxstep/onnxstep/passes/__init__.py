@@ -58,7 +58,8 @@ def lower(
 
     ``carried`` names the running statistics that a step passes to the next step. A
     BatchNormalization with a statistic in ``frozen`` keeps its inference form. With ``resumable``,
-    Dropout is replaced only on CUDA, so that a resumed training draws the same masks.
+    Dropout stays unless the step is for CUDA, so that a resumed training draws the same masks as an
+    uninterrupted one.
     """
     trained = train_on_batches(forward, carried, frozen)
     replace_slow_nodes(trained.op, resumable)

@@ -144,8 +144,8 @@ def bind(
     ``dimensions`` has sizes of symbolic dimensions. ``varying`` names stored tensors that are
     trained or differentiated, and so must not be folded into constants. Raises ModelError for
     unknown dimensions, missing or invalid sizes, contradicting shapes, shapes that depend on data,
-    and nodes' outputs that are not tensors. In the last two cases, if the node's operator has no
-    gradient either, the message adds the reason.
+    and nodes' outputs that are not tensors. In the last two cases, if the node's operator also has
+    no gradient, the message says why it has none.
     """
     try:
         bound = bind_dimensions(model, dimensions, varying, plain_sequences=True)

@@ -195,10 +195,10 @@ class _LazyRecomputation:
 
 
 def _recomputation_triggers(passed: _ForwardPass) -> list[str | None]:
-    """For each backward node, the value that must exist before recomputation for it starts.
+    """For each backward node, the value after which recomputation for this node may start.
 
     Candidates are the float outputs of earlier backward nodes that this node or a later node reads.
-    The value is the candidate that is computed last, or None if there is no candidate.
+    The last candidate to be computed is chosen; the result is None if there is no candidate.
     """
     last = {name: p for p, node in enumerate(passed.backward) for name in node.input}
     triggers: list[str | None] = []

@@ -3,8 +3,8 @@
 In training, BatchNormalization normalizes by the statistics of the batch, and updates the running
 statistics for the next step. A node keeps its inference form if its statistics are frozen, or if
 other nodes compute its statistics from its input. In training form, several nodes of the graph
-replace the node. The gradient is derived from a single node in training form, which the graph does
-not contain.
+replace the node. Their gradient is derived as if a single BatchNormalization in training form were
+in their place.
 """
 
 from __future__ import annotations
@@ -92,10 +92,10 @@ def train_on_batches(
     """Convert BatchNormalization nodes from inference form to training form.
 
     A node keeps its inference form if ``frozen`` names one of its statistics. It also keeps the
-    form if other nodes compute all its statistics from its own input. In all other nodes, a
-    statistic must be computed by a node or be in ``carried``. ``carried`` names the running
-    statistics that a step passes to the next step. Raises ModelError if a statistic is neither, and
-    for a channel with a single value.
+    form if its statistics already are computed, by other nodes, from the input that it normalizes.
+    ``carried`` names the running statistics that a step passes to the next step. Each statistic of
+    a converted node must be in ``carried`` or be a node's output. Raises ModelError if it is
+    neither, and for a channel with a single value.
     """
     op = forward.op
     nodes, op.nodes = op.nodes, []

@@ -182,7 +182,7 @@ def _fold_all_padding_back(
 
 
 def _fold_padding_back(dy: Value, axis: int, begin: int, end: int, mode: str) -> Value:
-    """Cut the padding off ``dy`` along ``axis``; add its gradients to the elements it copies."""
+    """Cut the padding off ``dy``; add the padding's gradients to those of the copied elements."""
     op, padded_length = dy.op, dy.shape[axis]
     stop = padded_length - end
     length = stop - begin

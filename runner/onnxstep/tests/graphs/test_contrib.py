@@ -1,4 +1,4 @@
-"""Binding gives static shapes to models with ONNX Runtime's own operators."""
+"""Binding dimensions to sizes gives static shapes to ONNX Runtime's own operators, too."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def test_other_identities_stay(change: str) -> None:
 
 
 def test_sources_of_computed_tensors() -> None:
-    """``folded`` lists each folded tensor's source parameters, source buffers and operators."""
+    """``folded`` lists the parameters, buffers and operators that each tensor was computed from."""
     origins = {
         "val_3": ["qkv.weight"],
         "embedding_1": ["wpe.weight", "arange", "slice_2", "val_1"],

@@ -30,7 +30,7 @@ def functions(count: int, body: str) -> onnx.ModelProto:
 
 
 def test_calls_become_nodes() -> None:
-    """Two functions that call the next twice, and a last one with two Relus, become eight Relus."""
+    """Three nested functions with two calls each, the innermost of Relu, become eight Relus."""
     plain = inline_functions(functions(3, "{ c = NEXT(a) b = NEXT(c) }"))
     assert [node.op_type for node in plain.graph.node] == ["Relu"] * 8
     assert not plain.functions

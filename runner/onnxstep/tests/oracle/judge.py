@@ -123,8 +123,8 @@ def _forward_evaluators(
 ) -> list[tuple[str, Evaluator, onnx.ModelProto]]:
     """The ways of computing the outputs of the test ``question``, in the order to try them.
 
-    A way is its name, an evaluator, and the float64 model to evaluate. The model of the last way is
-    cut from the gradient graph ``backward``, and has the nodes that compute the outputs.
+    A way has a name, an evaluator, and the float64 model to evaluate. The last way's model consists
+    of the nodes of the gradient graph ``backward`` that compute the outputs.
     """
     exact = question.exact
     order: list[tuple[str, Evaluator, onnx.ModelProto]] = [
