@@ -1,7 +1,8 @@
 """Combine each timed workload with each price plan of its machine into a row, and rank rows.
 
-The site's costs of training, and of inference in full batches instead of requests, come from rows.
-A row is about one machine. If no price of the machine is known, the row has no cost.
+The site's costs of training and of inference in full batches come from rows; those of serving
+requests do not. A row is about one machine. If no price of the machine is known, the row has no
+cost.
 """
 
 from __future__ import annotations

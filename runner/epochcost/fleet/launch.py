@@ -25,7 +25,7 @@ _LOOK_SECONDS = 0.2
 
 
 def engine_of(catalogue: Catalogue, target: Target) -> Engine:
-    """The engine that reaches a target of a project."""
+    """The SSH, Slurm or SkyPilot engine that runs commands on a target of a project."""
     payload = catalogue.root / FOLDER / "payload"
     return ENGINES[target.engine.name](Tariff.of(catalogue, target), payload, catalogue.root)
 

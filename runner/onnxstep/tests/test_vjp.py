@@ -266,7 +266,7 @@ def test_derivatives_that_outgrow_the_model_are_refused(call: str) -> None:
 
 
 def test_places_in_a_detector_are_no_weights() -> None:
-    """A weight's gradient is right if rows are multiplied by positions computed from a shape."""
+    """A weight's gradient is right in a model that also computes pixel positions from a shape."""
     model = model_of_text(
         "g (float[batch,1,height] x, float[1,1,3] w) => (float[batch,1,rows] y) "
         "<float zero = {0}, float one = {1}, float half = {0.5}, float[3] twice = {1,1,2}, "

@@ -49,10 +49,10 @@ def rented_doubts(
     """The reasons why prices of rented machines are implausible, by the id of the price.
 
     A price is implausible if it contradicts other prices. ``judged`` are the ids of the prices that
-    may be reported; None means all prices. Prices are reported in rounds. A round finds the prices
-    that share the highest number of contradictions. For each machine, it reports only the newest of
-    the prices found. Later rounds compare only prices not yet reported. The rounds end when no
-    price that may be reported contradicts another.
+    may be reported; None means all prices. Prices are reported in rounds: in each, the price that
+    contradicts most others, and prices that contradict as many. Of several such prices of one
+    machine, only the newest is reported. Later rounds compare only prices not yet reported. The
+    rounds end when no price that may be reported contradicts another.
     """
     listed = {
         price.id: rent
