@@ -286,12 +286,12 @@ class Offers:
 
 
 def offers(rows: Iterable[Row], goal: Goal, repetitions: Decimal) -> Offers:
-    """Make offers from rows of one software stack; a job is ``goal`` done ``repetitions`` times.
+    """Make offers from rows of a software stack; a job is ``goal`` done ``repetitions`` times.
 
-    Rows are left out if their price is superseded, or if their number of epochs is unknown. So are
-    rows not in the most frequent currency. If rows differ in drawbacks (an assumed price, say),
-    only those with the least are kept. The time of a full training includes machine starts and
-    expected interruptions.
+    Rows are left out if their price is superseded, if their number of epochs is unknown, or if they
+    are not in the most frequent currency. Of the other rows, only those with the least drawback
+    make offers: if a price is not assumed, say, no assumed price does. The time of a full training
+    includes machine starts and expected interruptions.
     """
     candidates: list[Candidate[Offer]] = []
     unpriced: list[tuple[Row, str]] = []

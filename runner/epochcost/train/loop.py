@@ -82,9 +82,9 @@ class Recipe:
 class Watch:
     """Callbacks of a training: to save its state, to report each step, and to stop the training.
 
-    ``on_step`` is called after each step, with a progress, the number of the step and its loss. The
-    progress does not follow each step: it is as of the last evaluation, save or start of an epoch.
-    The state is saved every ``save_seconds``.
+    ``on_step`` is called after each step, with the number and the loss of the step. Its first
+    argument is the `Progress` at the latest evaluation, save or start of an epoch. The state is
+    saved every ``save_seconds``.
     """
 
     save: Callable[[Progress, Arrays], None]

@@ -57,9 +57,10 @@ class Programs(NamedTuple):
     named: dict[str, tuple[float, ...]]
 
     def law(self, questions: Sequence[ServingQuestion]) -> Vector:
-        """Predict the logarithms of the seconds [n] that answer n ``questions``.
+        """Predict log(seconds) [n], the answers to n ``questions``.
 
-        The most specific fit is used: to the software's edition, the software or all software.
+        A question uses the parameters of its software's edition; if none were fitted, those of its
+        software; if none were fitted either, those of all software.
         """
         result = np.empty(len(questions))
         places = group_by(range(len(questions)), lambda at: _group_names(questions[at]))
