@@ -55,7 +55,7 @@ _LAST = -100
 _SEARCH_BOOSTS = {
     ("decisions/", "changelog", "explanation/performance", "sources/"): 0.1,
     ("explanation/", "reference/"): 0.5,
-    ("prices.md", "spot.md", "rent-or-buy.md", "accuracy.md"): 2.0,
+    ("prices.md", "spot.md", "rent-or-buy.md", "accuracy.md", "how-to/add-"): 2.0,
 }
 _BOOST_OF_CONTAINED_TITLES = 2.0
 
