@@ -100,12 +100,11 @@ def test_starts_are_rounded_only_where_they_are_billed() -> None:
     assert 0 < added < Decimal("0.002")
 
 
-@pytest.mark.parametrize("probability", [0.1, 0.2, 0.5, 0.95])
-def test_rounding_never_lowers_the_bill_of_a_run(probability: float) -> None:
+@pytest.mark.parametrize(("hours", "probability"), [(5, 0.1), (10, 0.05)])
+def test_rounding_never_lowers_the_bill_of_a_run(hours: int, probability: float) -> None:
     """With billing by the hour, the line of unused seconds adds to the bill of a lucky run, too."""
     rule = Billing(increment_seconds=HOUR, minimum_seconds=Decimal(0))
     price = spot(pauses("0.5", 0, 600, 60)).model_copy(update={"billing": rule})
-    lines = quote_quantile(price, Usage(5 * HOUR), probability).lines
-    assert [line.amount > 0 for line in lines if line.label == "compute, billed but unused"] == [
-        True
-    ]
+    lines = quote_quantile(price, Usage(hours * HOUR), probability).lines
+    [unused] = [line for line in lines if line.label == "compute, billed but unused"]
+    assert unused.amount > 0

@@ -284,8 +284,7 @@ def _odds_sentences(answer: CheapestAnswer) -> Iterator[str]:
         yield "; ".join([f"{first[0].upper()}{first[1:]} scenarios", *more]) + "."
     if len(chances.shares) == 1:
         return
-    among = "machines within the limits" if by_limit else "machines"
-    yield odds_sentence(chances, demand.quantity, among)
+    yield odds_sentence(chances, demand.quantity, demand.limits.machines_words)
     if chances.rivals:
         near = chances.rivals[0]
         low, high = chances.ratios[near]

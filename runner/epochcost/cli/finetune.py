@@ -180,10 +180,8 @@ def _choice_sentences(answer: FinetuneAnswer, superlative: str) -> Iterator[str]
     if chip := answer.extrapolates(way):
         yield f"No published training ran on {chip}: its time is extrapolated from other chips."
     limits = answer.demand.limits
-    if not limits.fastest:
-        within = "machines within the limits" if limits.phrases else "machines"
-        if sure := odds_sentence(answer.odds, among=within):
-            yield sure
+    if not limits.fastest and (sure := odds_sentence(answer.odds, among=limits.machines_words)):
+        yield sure
     devices = "its device" if setting.count == 1 else f"each of {setting.count} devices"
     yield (
         f"Memory of {devices}: {memory(way.needed_bytes)} of {memory(way.available_bytes)}, with "

@@ -125,6 +125,11 @@ class Limits:
             phrases["budget"] = f"for at most {money(self.budget, self.currency)}"
         return phrases
 
+    @property
+    def machines_words(self) -> str:
+        """The machines with which a choice is compared: "machines", or those within the limits."""
+        return "machines within the limits" if self.phrases else "machines"
+
     def met_by(self, candidate: Candidate[Any]) -> bool:
         """Whether a candidate meets the deadline and the budget."""
         within = self.budget is None or candidate.cost.mean <= self.budget
