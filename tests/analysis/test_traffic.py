@@ -43,6 +43,10 @@ class ByLaw:
         """A forecast of each question."""
         return [self._forecast(question) for question in questions]
 
+    def seconds(self, questions: Sequence[ServingQuestion]) -> list[float]:
+        """The predicted seconds of each question."""
+        return [forecast.seconds for forecast in self.forecasts(questions)]
+
     def _forecast(self, question: ServingQuestion) -> Forecast:
         seconds = float(np.exp(Law([question])(np.log(ON_DEVICES)))[0])
         seconds *= _SLOWER_UNDER_LOAD if question.interleaved else 1.0

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from itertools import islice
+from itertools import chain, islice
 
 import numpy as np
 from pydantic import TypeAdapter
@@ -35,6 +35,8 @@ MOST_FIRSTS = len(_FIRST_PROMPTS)
 _TWO = Requests(Decimal(1), 2 * _PROMPTS[0], 1)
 # An answer so long that the wait for prompts does not count.
 _LONG_OUTPUT = 10**6
+# Questions of a device whose answers need an interval.
+_ENDS = 3
 _COUNTS = (len(SEQUENCES), len(_PROMPTS), len(_PROMPTS), 2, 2)
 
 
@@ -88,7 +90,8 @@ def predicted_timings(
     scale = min(1, decoder.context / _PROMPTS[-1])
     prompts = [int(scale * prompt) for prompt in _PROMPTS]
     questions = [[*_timing_questions(model, group[0], prompts)] for group in groups]
-    key = market.evidence, questions
+    # The other questions of a group follow from the first and the prompts.
+    key = market.evidence, prompts, [group[0] for group in questions]
     forecasts = _KEPT.value(market.inputs.cache, key, lambda: [*_forecast(market, questions)])
     for group, phases in zip(groups, forecasts, strict=True):
         yield _timing_from_answers(group, prompts, *phases)
@@ -97,15 +100,19 @@ def predicted_timings(
 def _forecast(
     market: TokenMarket, groups: Sequence[Sequence[ServingQuestion]]
 ) -> Iterator[_Phases]:
-    questions = [question for group in groups for question in group]
-    forecasts = iter(market.forecaster.forecasts(questions) if questions else ())
+    forecaster = market.forecaster
+    seconds = iter(forecaster.seconds([question for group in groups for question in group]))
+    ends = iter(forecaster.forecasts([end for group in groups for end in _with_interval(group)]))
     for group in groups:
-        answers = [*islice(forecasts, len(group))]
-        firsts = answers[sum(_COUNTS) :]
-        usual = firsts[min(_FIRST_PROMPTS.index(_PROMPTS[0]), len(firsts) - 1)]
-        ends = usual, answers[0], answers[sum(_COUNTS) - 1]
-        spread = tuple(bound / end.seconds for end in ends for bound in (end.low, end.high))
-        yield tuple(answer.seconds for answer in answers), spread
+        spread = [(end.low / end.seconds, end.high / end.seconds) for end in islice(ends, _ENDS)]
+        yield tuple(islice(seconds, len(group))), tuple(chain(*spread))
+
+
+def _with_interval(group: Sequence[ServingQuestion]) -> Iterator[ServingQuestion]:
+    firsts = group[sum(_COUNTS) :]
+    yield firsts[min(_FIRST_PROMPTS.index(_PROMPTS[0]), len(firsts) - 1)]
+    yield group[0]
+    yield group[sum(_COUNTS) - 1]
 
 
 def _timing_key(layout: Layout) -> tuple[object, ...]:

@@ -142,6 +142,16 @@ class Departures:
         matrix = covariance(self._terms, self._traits, self._traits)
         return inverted(matrix + np.diag(self._variance))
 
+    @cached_property
+    def _weighted(self) -> Vector:
+        weighted: Vector = self._inverse @ self._departures
+        return weighted
+
+    def means(self, traits: Traits) -> Vector:
+        """Predicted departures [m] of rows with ``traits``."""
+        means: Vector = covariance(self._terms, traits, self._traits) @ self._weighted
+        return means
+
     def predicted(self, traits: Traits) -> tuple[Vector, Matrix]:
         """Predicted departures [m] of rows with ``traits``, and the errors' covariance [m, m]."""
         shared = covariance(self._terms, traits, self._traits)

@@ -6,14 +6,17 @@ Into ``<div class="ec-plot" data-ec-figure="ID"></div>`` go a chart's SVG and th
 interactive chart. With ``data-ec-later``, only the spec is inserted.
 
 Into ``<div class="ec-table" data-ec-table="ID"></div>`` goes the table of the chart's data.
+
+Large tables are cut out of a page's Markdown, and inserted into its HTML.
 """
 
 from __future__ import annotations
 
 import html
+import itertools
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 from epochcost.report.charts.drawing import Drawer
@@ -27,6 +30,8 @@ _PLACE = re.compile(
     r'(<div class="ec-(?:plot|table)" data-ec-(figure|later|table)="([^"]+)">)</div>'
 )
 _LINK = re.compile(r'\b(href|src)="site:([^"#]*)')
+_TABLE = re.compile(r"<table\b.*?</table>", re.DOTALL)
+_CUT = re.compile(r'<div data-ec-cut="(\d+)"></div>')
 _PARAGRAPH = re.compile(r"<p\b[^>]*>(.*?)</p>", re.DOTALL)
 # A decision record says what was decided in this paragraph, or in the list after it.
 _DECISION = re.compile(
@@ -45,6 +50,21 @@ _SCRIPT = "(window.epochcostSpecs = window.epochcostSpecs || {{}})[{}] = {};\n"
 def resolve_links(content: str, address: Callable[[str], str]) -> str:
     """Replace each link ``site:…`` in a page's HTML by an address."""
     return _LINK.sub(lambda link: f'{link[1]}="{address(link[2])}', content)
+
+
+def cut_tables(text: str) -> tuple[str, list[str]]:
+    """Replace the HTML tables in a page's Markdown by places for `insert_tables`; return both.
+
+    A Markdown parser would spend most of a build's time on the tables and change nothing in them.
+    """
+    number = itertools.count()
+    cut = _TABLE.sub(lambda _: f'<div data-ec-cut="{next(number)}"></div>', text)
+    return cut, _TABLE.findall(text)
+
+
+def insert_tables(page: str, tables: Sequence[str]) -> str:
+    """Insert the tables of `cut_tables` into a page's HTML."""
+    return _CUT.sub(lambda place: tables[int(place[1])], page)
 
 
 def first_sentence(content: str) -> str:

@@ -33,7 +33,14 @@ from epochcost.analysis.prediction_trust import stale_fault
 from epochcost.errors import CapabilityError, EpochcostError, InputError
 from epochcost.report.charts.drawing import Drawer
 from epochcost.report.escape import page_title
-from epochcost.report.page_html import drawings, first_sentence, insert_charts, resolve_links
+from epochcost.report.page_html import (
+    cut_tables,
+    drawings,
+    first_sentence,
+    insert_charts,
+    insert_tables,
+    resolve_links,
+)
 from epochcost.report.publishing import (
     POLICY_DRAFT,
     DocsFiles,
@@ -81,6 +88,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
     _site: Site
     _drawer: Drawer
     _links: frozenset[Path]
+    _tables: dict[str, list[str]]
     _scripts: set[str]
     _warnings: CountHandler
     # Whether the whole site is built, instead of a preview or only changed pages.
@@ -105,6 +113,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         if frame not in config.theme.dirs:
             config.theme.dirs.insert(0, frame)
         self._drawer = Drawer(self._path(config, self.config.cache) / "drawings")
+        self._tables = {}
         self._warnings = CountHandler(level=logging.WARNING)
         logging.getLogger("mkdocs").addHandler(self._warnings)
         self._report_symbolic_links(config)
@@ -186,6 +195,22 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         for uri, _ in drawings(site, self._drawer):
             yield File.generated(config, uri, content=b"")
 
+    def on_page_markdown(
+        self,
+        markdown: str,
+        *,
+        page: Page,
+        config: MkDocsConfig,  # noqa: ARG002
+        files: Files,
+    ) -> str:
+        """Cut the tables out of a generated page, and resolve their ``site:`` links."""
+        if page.file.src_uri not in self._site.pages:
+            return markdown
+        text, tables = cut_tables(markdown)
+        address = partial(_relative_address, files, page.file)
+        self._tables[page.file.src_uri] = [resolve_links(table, address) for table in tables]
+        return text
+
     def on_page_content(
         self,
         html: str,
@@ -216,8 +241,9 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
             raise PluginError(str(error)) from error
 
     def on_post_page(self, output: str, *, page: Page, config: MkDocsConfig) -> str:  # noqa: ARG002
-        """Record a page's inline scripts for the security policy, then insert the charts."""
+        """Record a page's inline scripts for the security policy, then insert tables and charts."""
         self._scripts |= script_hashes(output)
+        output = insert_tables(output, self._tables.get(page.file.src_uri, ()))
         return insert_charts(output, self._site.figures, self._drawer)
 
     def on_post_template(

@@ -58,6 +58,16 @@ def test_rows_that_were_learnt_from_lie_in_their_ranges(
     assert np.mean(in_range) >= 0.85
 
 
+def test_seconds_alone_are_those_of_the_forecasts(
+    forecaster: ServingForecaster, rows: tuple[TokenRow, ...]
+) -> None:
+    """Seconds without intervals are those of the forecasts, on accelerators and on CPUs."""
+    questions = [row.question for row in rows[:: len(rows) // 200]]
+    assert len({type(question.device) for question in questions}) == 2
+    expected = [forecast.seconds for forecast in forecaster.forecasts(questions)]
+    assert forecaster.seconds(questions) == pytest.approx(expected, rel=1e-9)
+
+
 def test_a_device_without_rows_has_a_wider_range(
     forecaster: ServingForecaster, question: ServingQuestion, catalogue: Catalogue
 ) -> None:

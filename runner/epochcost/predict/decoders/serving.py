@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from operator import attrgetter
@@ -35,7 +35,7 @@ from epochcost.predict.decoders.programs import Programs, fit_programs
 from epochcost.predict.decoders.rows import ServingQuestion, TokenRow
 from epochcost.predict.departures import Departures, Term, Traits
 from epochcost.predict.joint import Forecast, forecasts_of
-from epochcost.predict.process import Matrix, Vector, numbered
+from epochcost.predict.process import Labels, Matrix, Vector, numbered
 from epochcost.results.kept import Keep
 from epochcost.specs.hardware import Device
 from epochcost.statistics import group_by
@@ -146,14 +146,27 @@ class ServingForecaster:
 
     def forecasts(self, questions: Sequence[ServingQuestion]) -> tuple[Forecast, ...]:
         """Forecast the answer to each question, in the order of the questions."""
-        kinds = [(question.form, isinstance(question.device, CpuForm)) for question in questions]
         result: dict[int, Forecast] = {}
-        for (_, on_processors), places in group_by(range(len(kinds)), kinds.__getitem__).items():
-            forecaster = self._processors if on_processors else self._devices
-            asked = [self._with_edition(questions[at]) for at in places]
+        for places, forecaster, asked in self._by_model_and_kind_of_chip(questions):
             answers = map(Forecast.at_least, forecaster.forecasts(asked), map(least_seconds, asked))
             result |= zip(places, answers, strict=True)
         return tuple(result[at] for at in range(len(questions)))
+
+    def seconds(self, questions: Sequence[ServingQuestion]) -> tuple[float, ...]:
+        """Predict the answer to each question, in order, without the intervals of `forecasts`."""
+        result = np.empty(len(questions))
+        for places, forecaster, asked in self._by_model_and_kind_of_chip(questions):
+            least = [*map(least_seconds, asked)]
+            result[list(places)] = np.maximum(forecaster.seconds(asked), least)
+        return tuple(result.tolist())
+
+    def _by_model_and_kind_of_chip(
+        self, questions: Sequence[ServingQuestion]
+    ) -> Iterator[tuple[Sequence[int], _ChipsForecaster, list[ServingQuestion]]]:
+        kinds = [(question.form, isinstance(question.device, CpuForm)) for question in questions]
+        for (_, on_processors), places in group_by(range(len(kinds)), kinds.__getitem__).items():
+            forecaster = self._processors if on_processors else self._devices
+            yield places, forecaster, [self._with_edition(questions[at]) for at in places]
 
     def _with_edition(self, question: ServingQuestion) -> ServingQuestion:
         newest = self._newest_edition_by_software.get(question.software, "")
@@ -265,14 +278,20 @@ class _ChipsForecaster:
         Each forecast has random draws of its time. Forecasts with correlated errors, such as those
         on one chip, have correlated draws.
         """
-        at = numbered((_trait_values(question), question.source) for question in questions)
-        cells = [questions[first] for first in np.unique(at, return_index=True)[1]]
+        at, cells = _cells(questions)
         departures, unknown = self._departures.predicted(Traits.of(cells, _LABELS, _FEATURES))
         unknown += (_FLOOR**2 + _ROW**2) * np.eye(len(cells))
         unknown += self._covariance_of_new_sources(cells)
         factors = [self._fit.interval_factors.get(_work(cell), 2.0) for cell in cells]
         levels = self._fit.programs.law(questions) + departures[at]
         return forecasts_of(levels, at, unknown, np.array(factors), questions[0].model)
+
+    def seconds(self, questions: Sequence[ServingQuestion]) -> Vector:
+        """Predict the seconds [n] of n ``questions``, the same as those of `forecasts`."""
+        at, cells = _cells(questions)
+        departures = self._departures.means(Traits.of(cells, _LABELS, _FEATURES))
+        seconds: Vector = np.exp(self._fit.programs.law(questions) + departures[at])
+        return seconds
 
     def _covariance_of_new_sources(self, questions: Sequence[ServingQuestion]) -> Matrix:
         """Covariance [n, n] of the errors that new sources add to answers to n ``questions``.
@@ -286,6 +305,12 @@ class _ChipsForecaster:
         labels = numbered([(each.source, each.software, each.kind) for each in questions])
         result: Matrix = np.outer(deviations, deviations) * (labels[:, None] == labels)
         return result
+
+
+def _cells(questions: Sequence[ServingQuestion]) -> tuple[Labels, list[ServingQuestion]]:
+    """The index of each question's error, and a question for each error."""
+    at = numbered((_trait_values(question), question.source) for question in questions)
+    return at, [questions[first] for first in np.unique(at, return_index=True)[1]]
 
 
 def _source_deviation(question: ServingQuestion) -> float:
