@@ -33,8 +33,9 @@ def test_answer_in_words() -> None:
     """The answer has the training, the cheapest machine, memory by part, and published rows."""
     out = run(LORA)
     assert out.startswith("LoRA fine-tuning of llama-3.1-8b on 15,360,000 tokens in sequences of")
+    assert ", with PyTorch in bf16 (fp16 on older GPUs), cheapest first\n" in out
     assert "\nCheapest: " in out
-    assert re.search(r"  weights: 15\.0 GiB: bf16, 2 bytes a weight\n", out)
+    assert re.search(r"  weights: 15\.0 GiB: 2 bytes a weight\n", out)
     assert re.search(r"Published: 4,079 tokens a second on 1 A100 SXM4 \(80 GB\), VectorLM", out)
     assert re.search(r"\nLeft out, too little memory: .*needs 18\.0 GiB on its device", out)
 

@@ -103,6 +103,14 @@ def test_nothing_is_overwritten(project: Path) -> None:
     assert path.read_bytes() == before
 
 
+def test_a_second_price_of_a_month_has_the_day_in_its_id(project: Path) -> None:
+    """The id has the day if the month's price is of another day or region."""
+    for day, region in (("20", "a"), ("21", "a"), ("20", "b")):
+        assert _run(*TRADE, "--as-of", f"2026-11-{day}", "--region", region).exit_code == 0
+    ids = {price.id for price in load_catalogue(project).prices_of("giant")}
+    assert {f"giant-on-demand-2026-11{day}" for day in ("", "-21", "-20")} <= ids
+
+
 def test_an_interrupted_check_leaves_no_file(
     project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

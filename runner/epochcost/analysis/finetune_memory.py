@@ -132,7 +132,7 @@ def _weight_bytes(counts: Counts, setting: TrainingQuestion) -> tuple[float, str
     if setting.precision == "fp8":
         copies = _HALF * parameters + _EIGHTH * products
         return copies, "bf16, 2 bytes a weight, and a copy in fp8 for the products"
-    return float(_HALF * parameters), "bf16, 2 bytes a weight"
+    return float(_HALF * parameters), "2 bytes a weight"
 
 
 def _activation_and_logit_parts(
@@ -155,5 +155,5 @@ def _activation_and_logit_parts(
         how = f"checkpointing: the inputs of {form.layers} layers, and all of one"
     yield MemoryPart("activations", tokens * stored, f"{how}, {tokens:,} tokens")
     scores = tokens * form.vocabulary * (_HALF + 2 * _SINGLE)
-    how = f"{form.vocabulary:,} scores a token in bf16 and fp32, and gradients in fp32"
+    how = f"{form.vocabulary:,} scores a token in 16 and 32 bits, and gradients in fp32"
     yield MemoryPart("logits", scores, how)

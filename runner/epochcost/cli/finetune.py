@@ -125,7 +125,8 @@ def _show(answer: FinetuneAnswer, *, show_all: bool, wide: bool) -> None:
     name, first = _METHODS[demand.method], "fastest" if limits.fastest else "cheapest"
     say(
         f"{name[0].upper()}{name[1:]} of {demand.model} on {int(demand.total):,} tokens in "
-        f"sequences of {demand.length:,}, with {SOFTWARE} in {demand.precision}, {first} first\n"
+        f"sequences of {demand.length:,}, with {SOFTWARE} in {_precision_words(answer)}, "
+        f"{first} first\n"
     )
     offers = answer.offers
     if limits.fastest:
@@ -140,6 +141,12 @@ def _show(answer: FinetuneAnswer, *, show_all: bool, wide: bool) -> None:
         print_beyond_limits(_HEADER, late, drop=_DROP, wide=wide)
     say("\n".join(filter(None, _choice_sentences(answer, first.capitalize()))))
     say("\n".join((*_not_compared(answer), *left_out_lines(answer.refused, show_all=show_all))))
+
+
+def _precision_words(answer: FinetuneAnswer) -> str:
+    stated = answer.demand.precision
+    older = sorted({offer.key.way.precision for offer in answer.offers} - {stated})
+    return f"{stated} ({older[0]} on older GPUs)" if older else stated
 
 
 def _fastest_first(candidate: Candidate[TuningOffer]) -> tuple[bool, Decimal]:

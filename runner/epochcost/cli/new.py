@@ -23,6 +23,7 @@ from epochcost.specs.draft import new_spec, require, spec_values, typed
 from epochcost.specs.hardware import Accelerator
 from epochcost.specs.loader import BUNDLED, load_catalogue
 from epochcost.specs.price import Price
+from epochcost.specs.prices.new_specs import dated_id
 from epochcost.specs.schema import schema_of
 from epochcost.specs.wording import suggest_or_list, suggestion
 from epochcost.statistics import group_by
@@ -129,8 +130,14 @@ def price(
     require({key: texts[key] for key in needed})
     machine = str(texts["hardware"])
     day = _day(texts["as_of"]) if texts["as_of"] else dt.datetime.now(dt.UTC).date()
+    # Another amount on the same day corrects a price, so the id of that price is not avoided.
+    used_ids = {
+        price.id
+        for price in own_catalogue().prices_of(machine)
+        if (price.as_of, price.region) != (day, texts["region"])
+    }
     defaults = {
-        "id": f"{machine}-{plan}-{day:%Y-%m}",
+        "id": dated_id(f"{machine}-{plan}", day, used_ids),
         "plan": plan,
         "provider": texts["provider"] or own_catalogue().machine(machine).provider,
         "currency": "USD",

@@ -104,10 +104,9 @@ def _is_due_for_renewal(price: MatchedPrice, catalogue: Catalogue, request: Impo
 def _new_spec_id(price: MatchedPrice, day: dt.date, used_ids: Collection[str]) -> str:
     """The id of the new spec for ``price``, made from the existing price ``price.model``.
 
-    The id is a stem and the month of ``day``, such as ``…-2026-11``. If this id is taken, the whole
-    ``day`` takes the place of the month. If plan and region equal those of the existing price, the
-    stem is the existing id without its date. Otherwise, the stem joins the machine, the plan, the
-    months of commitment, if any, and the region, if it differs.
+    The id is a stem with a date. If plan and region equal those of the existing price, the stem is
+    the existing id without its date. Otherwise, the stem joins the machine, the plan, the months of
+    commitment, if any, and the region, if it differs.
     """
     key, model = price.key, price.model
     stem = _DATE.sub("", model.id)
@@ -116,6 +115,11 @@ def _new_spec_id(price: MatchedPrice, day: dt.date, used_ids: Collection[str]) -
         place = f"-{_NOT_IN_ID.sub('-', key.region.lower())}" if other_place else ""
         term = f"-{key.months}m" if key.months else ""
         stem = f"{key.hardware}-{key.plan}{term}{place}"[:_LONGEST_STEM]
+    return dated_id(stem, day, used_ids)
+
+
+def dated_id(stem: str, day: dt.date, used_ids: Collection[str]) -> str:
+    """The id of a new price: ``stem`` and the month of ``day``, or ``day`` if that id is used."""
     monthly = f"{stem}-{day:%Y-%m}"
     return f"{stem}-{day}" if monthly in used_ids else monthly
 
