@@ -25,6 +25,7 @@ price = "box-2026"
 name = "ssh"
 host = "alice@box"
 """
+RUNTIME_FAULT = '1:1: runtime: should be a package and its version, such as "onnxruntime==1.31.1"'
 OPTION_FAULT = '6:12: engine.options[0]: should be an option that begins with --, got "x"'
 
 
@@ -35,6 +36,13 @@ def test_target_has_the_time_that_an_attempt_may_be_paid_for(project: Project) -
     assert target.attempt_seconds == 60 * (10 + 3 + IDLE_MINUTES)
 
 
+def test_results_name_the_runtime_without_extras(project: Project) -> None:
+    """A package with extras plans the same trials as the package alone."""
+    project.write(TARGET, f'runtime = "onnxruntime-gpu[cuda,cudnn]==1.26.0"\n{TEXT}')
+    target = load_catalogue(project.root).target("desk")
+    assert target.measured_runtime == target.kind[-1] == "onnxruntime-gpu==1.26.0"
+
+
 @pytest.mark.parametrize(
     ("old", "new", "fault"),
     [
@@ -43,6 +51,7 @@ def test_target_has_the_time_that_an_attempt_may_be_paid_for(project: Project) -
         ('"box-2026"', '"free"', '3:1: price: should be the id of a spec in prices/, got "free"'),
         ('"alice@box"', '"a b; rm -rf"', "6:1: engine.host: should be a host for `ssh`, such as"),
         ('"alice@box"', '"-oProxyCommand=x"', "6:1: engine.host: should be a host for `ssh`, su"),
+        ('id = "desk"', 'runtime = "onnxruntime>=1.31"\nid = "desk"', RUNTIME_FAULT),
         ('"alice@box"', '""', "6:1: engine.host: should not be empty"),
         ('"ssh"\nhost = "alice@box"', '"slurm"\noptions = ["x"]', OPTION_FAULT),
         ('host = "alice@box"\n', "", "4:2: engine.host: required key is missing"),

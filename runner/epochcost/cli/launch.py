@@ -193,7 +193,7 @@ def _cells_to_measure(
     facts = GraphFacts(catalogue)
     for target in {target.kind: target for target in targets}.values():
         here = replace(request, providers=(target.provider,), hardware=target.hardware)
-        plan = plan_elsewhere(facts, here, target.runtime)
+        plan = plan_elsewhere(facts, here, target.measured_runtime)
         cells += cells_of(plan, target.kind)
         reasons += (f"\n  {target.hardware}: {each}" for each in why_left_out(plan.left_out))
     if not cells:

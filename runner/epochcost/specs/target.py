@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from epochcost.specs.base import (
+    RELEASE,
     Array,
     Identifier,
     NamedSpec,
@@ -29,6 +30,13 @@ _Host = Annotated[
     ),
 ]
 _Option = Annotated[str, matching(r"--[a-z][\s\S]*", "an option that begins with --")]
+_Runtime = Annotated[
+    str,
+    matching(
+        rf"onnxruntime[a-z-]{{0,20}}(\[[a-z,_-]{{1,40}}\])?=={RELEASE}",
+        'a package and its version, such as "onnxruntime==1.31.1"',
+    ),
+]
 Minutes = Annotated[int, Field(ge=1, le=10_000)]
 # A rented machine shuts down after this time without work; results are collected before.
 IDLE_MINUTES = 10
@@ -90,7 +98,7 @@ class Target(NamedSpec):
     retries: Annotated[int, Field(ge=0, le=10)] = key(
         "How often a trial or sweep is repeated after its machine was lost.", default=1
     )
-    runtime: Text | None = optional(
+    runtime: _Runtime | None = optional(
         "The package of ONNX Runtime on the machine; by default, the package that epochcost's "
         "extra `run` installs on Linux.",
         "onnxruntime==1.31.1",
@@ -114,7 +122,12 @@ class Target(NamedSpec):
     @property
     def kind(self) -> tuple[str, str, str]:
         """Machine, provider and runtime; targets with equal kinds can measure the same trials."""
-        return self.hardware, self.provider, self.runtime or ""
+        return self.hardware, self.provider, self.measured_runtime or ""
+
+    @property
+    def measured_runtime(self) -> str | None:
+        """``runtime`` as results name it: without extras such as ``[cuda,cudnn]``."""
+        return self.runtime and re.sub(r"\[.*\]", "", self.runtime)
 
     @property
     def host(self) -> str | None:
