@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from epochcost.analysis.inputs import Inputs, read_inputs
+from epochcost.execute.folders import optional_cache_folder
 from epochcost.specs.loader import load_catalogue
 from report_fixtures import inputs_fixture, project_fixture, report_fixture
 from report_project import REPOSITORY
@@ -14,6 +15,6 @@ __all__ = ["inputs_fixture", "project_fixture", "report_fixture"]
 
 @pytest.fixture(scope="session")
 def own_inputs() -> Inputs:
-    """The catalogue and the results of this repository."""
-    docs = REPOSITORY / "docs"
-    return read_inputs(load_catalogue(REPOSITORY), [docs / "data/results"], docs)
+    """The catalogue and the results of this repository, with the cache that commands use."""
+    docs, cache = REPOSITORY / "docs", optional_cache_folder("answers")
+    return read_inputs(load_catalogue(REPOSITORY), [docs / "data/results"], docs, cache)

@@ -12,7 +12,7 @@ import pytest
 
 from analysis.test_tokens import project
 from epochcost.analysis.inputs import Inputs, read_inputs
-from epochcost.analysis.token_answers import TokenMarket, name_of
+from epochcost.analysis.token_answers import TokenMarket, name_of, usual_answers
 from epochcost.analysis.tokens import MOST_BUSY, ApiOffer, Requests, ServingOffer
 from epochcost.errors import InputError
 from epochcost.predict.decoders.rows import ServingQuestion
@@ -254,3 +254,9 @@ def test_capacities_are_kept_for_the_next_question(
         assert again.draws is not None
         assert len(capacity.draws) == DRAWS
         assert np.array_equal(capacity.draws, again.draws)
+
+
+def test_every_decoder_has_an_answer(own_inputs: Inputs) -> None:
+    """A machine or an API serves each decoder of the catalogue."""
+    names = {model.id for model in own_inputs.catalogue.models.values() if model.decoder}
+    assert set(usual_answers(TokenMarket(own_inputs))) == names

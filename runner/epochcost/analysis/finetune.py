@@ -211,6 +211,14 @@ class TuningMarket:
             tuple(sorted({row.device.chip for row in self._rows if row.device})),
         )
 
+    def seconds(self, demand: TrainingDemand) -> Mapping[str, Decimal]:
+        """Predict the seconds of a training by the id of the machine, with or without a price.
+
+        Raises InputError as `answer` does, except for prices and limits.
+        """
+        ways, _ = self._fastest_layouts(demand, *self._decoder(demand))
+        return {way.hardware.id: way.time.mean for way in ways}
+
     def _decoder(self, demand: TrainingDemand) -> tuple[Decoder, DecoderForm]:
         decoder = self._catalogue.decoder(demand.model)
         form = form_of(decoder)

@@ -239,17 +239,14 @@ def _slower_tokens(report: Report, answer: FinetuneAnswer, length: int) -> Mappi
     train on texts of ``length`` tokens has no entry.
     """
     try:
-        longer = report.tuning_market.answer(replace(answer.demand, length=length))
+        longer = report.tuning_market.seconds(replace(answer.demand, length=length))
     except InputError:
         return {}
-    usual, times = (
-        {offer.key.way.hardware.id: offer.key.way.time.mean for offer in each.offers}
-        for each in (answer, longer)
-    )
+    usual = {offer.key.way.hardware.id: offer.key.way.time.mean for offer in answer.offers}
     return {
-        machine: round(float(times[machine] / usual[machine]), 3)
+        machine: round(float(longer[machine] / usual[machine]), 3)
         for machine in usual
-        if machine in times
+        if machine in longer
     }
 
 
