@@ -70,15 +70,15 @@
     });
   }
 
-  /* Costs, the choice's first: their probabilities of being the least, and the mean extra cost of
-     the choice over the least, as a share of the latter. */
+  /* For each of several costs: the probability of being the least, and the mean extra cost over the
+     least, as a share of the latter. */
   function odds(costs) {
     const least = each(draw => Math.min(...costs.map(cost => cost[draw])));
     const first = costs.map(cost => cost.map((value, draw) => value - least[draw] <= 1e-9 * least[draw] ? 1 : 0));
     const ties = each(draw => first.reduce((sum, wins) => sum + wins[draw], 0));
     return {
       shares: first.map(wins => average(wins.map((win, draw) => win / ties[draw]))),
-      regret: average(costs[0].map((cost, draw) => cost / least[draw] - 1))
+      regrets: costs.map(drawn => average(drawn.map((cost, draw) => cost / least[draw] - 1)))
     };
   }
 
@@ -98,9 +98,8 @@
       way => way.plan.currency === first.plan.currency && (all || way.misses === first.misses)
     );
     if (rivals.length < 2) { return; }
-    const { shares, regret } = odds(rivals.map(way => way.drawn.total));
-    rivals.forEach((way, at) => { way.wins = shares[at]; });
-    rivals[0].regret = regret;
+    const { shares, regrets } = odds(rivals.map(way => way.drawn.total));
+    rivals.forEach((way, at) => { Object.assign(way, { wins: shares[at], regret: regrets[at] }); });
   }
 
   function scenarios(part) {
@@ -130,7 +129,8 @@
   function multiple(way, best) {
     if (way.wins === undefined || way === best) { return ""; }
     const [low, high] = ratio(way.drawn.total, best.drawn.total).map(digits), times = digits(way.mean.total / best.mean.total);
-    return (times === "1" ? "the same cost" : `${times} times the cost`) + (low === high ? "" : ` (${low} to ${high})`);
+    const equal = way.mean.total === best.mean.total ? "the same cost" : "about the same cost";
+    return (times === "1" ? equal : `${times} times the cost`) + (low === high ? "" : ` (${low} to ${high})`);
   }
 
   /* The 90 % range of the factor between two ways, and how often the better one is better. */

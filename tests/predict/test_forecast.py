@@ -75,6 +75,25 @@ def test_twice_the_devices_are_about_twice_as_fast_and_less_sure(forecaster: For
     assert eight.high / eight.low > single.high / single.low
 
 
+def test_a_training_is_at_least_as_fast_as_its_parts(forecaster: Forecaster):
+    """No larger batch, and no larger machine with that batch, lowers the rate of a device."""
+    sizes = [64 * 4**power for power in range(5)]
+    rates = [
+        [
+            forecast.per_second / count
+            for forecast in forecaster.forecasts(
+                [
+                    question("dense", "A2", mode="training", batch=size, count=count)
+                    for size in sizes
+                ]
+            )
+        ]
+        for count in (1, 8)
+    ]
+    assert rates[0] == sorted(rates[0])
+    assert all(eight <= 1.001 * one for one, eight in zip(*rates, strict=True))
+
+
 @pytest.mark.parametrize("factor", [0.5, 2])
 def test_anchors_move_a_machine_to_its_true_speed(tmp_path: Path, factor: float):
     """Three measured models correct the rate of a fourth on the same machine."""

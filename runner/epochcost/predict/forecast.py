@@ -11,6 +11,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from statistics import NormalDist
 
@@ -55,6 +57,8 @@ _OURS = "epochcost"
 # All versions of our runtime are one software: on H100, measured rates of one version say how far
 # the other version is from published software.
 OUR_RUNTIME = "ONNX Runtime"
+# Examples on a device that keep it busy, in a part of a training's batch.
+_LEAST_PART = 32
 # Distance of logarithms of demands beyond which left-out models are predicted too badly.
 FARTHEST_KIN = 3.0
 
@@ -143,10 +147,12 @@ class Forecaster:
     def forecasts(self, questions: Sequence[Question]) -> tuple[Forecast, ...]:
         """Forecast the rate for each question, in order.
 
-        No forecast exceeds the device's peak rate.
+        No forecast exceeds the device's peak rate. A training step on GPUs is at least as fast as
+        if it processed its batch in halves, quarters or smaller parts, one after the other.
         """
+        parts = {question: tuple(_with_parts(question)) for question in questions}
         # Machines with the same devices ask the same question.
-        distinct = tuple(dict.fromkeys(questions))
+        distinct = tuple(dict.fromkeys(chain.from_iterable(parts.values())))
         key = self.scales, len(self.published), distinct
         forecasts = _KEPT.value(
             self.cache,
@@ -154,7 +160,10 @@ class Forecaster:
             lambda: self.of([as_rate(question, 1.0) for question in distinct]),
         )
         by_question = dict(zip(distinct, forecasts, strict=True))
-        return tuple(by_question[question] for question in questions)
+        return tuple(
+            max(map(by_question.__getitem__, parts[question]), key=attrgetter("per_second"))
+            for question in questions
+        )
 
     def of(self, rows: Sequence[Placed]) -> tuple[Forecast, ...]:
         """Forecast a rate for each of ``rows`` from the published and the measured rates.
@@ -217,6 +226,20 @@ class Forecaster:
             for device in devices
         ]
         return np.array(factors)[places.ravel()] * relative_errors(rows)
+
+
+def _with_parts(question: Question) -> Iterator[Question]:
+    """Yield a question and, for a training on GPUs, the questions about parts of its batch.
+
+    Forecasts at large batches, where few rates are known, would be lower than those at moderate
+    ones, although a step may process its batch in parts.
+    """
+    yield question
+    if question.mode == "training" and question.device.generation != "CPU":
+        batch = question.batch // 2
+        while batch >= _LEAST_PART * question.count:
+            yield replace(question, batch=batch)
+            batch //= 2
 
 
 def _bounded_forecast(

@@ -6,6 +6,7 @@ import datetime as dt
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from itertools import pairwise
 from operator import itemgetter
 
 from epochcost.analysis.rows import usual_currency
@@ -48,7 +49,8 @@ class Listed:
 class Moved:
     """A change of a plan's hourly price, from ``before`` to ``now``.
 
-    ``price`` is the new price. ``since`` is the old price's date ``as_of``.
+    ``price`` is the first price with the new amount. ``since`` is the date ``as_of`` of the last
+    price with the old amount.
     """
 
     hardware: Hardware
@@ -161,17 +163,24 @@ def past_prices(prices: Sequence[Price], currency: str) -> list[tuple[dt.date, D
 
 
 def moved_prices(catalogue: Catalogue) -> list[Moved]:
-    """The prices that replaced older ones, the latest first."""
-    moved = []
-    for hardware in catalogue.hardware.values():
-        prices = catalogue.prices_of(hardware.id)
-        for price in current_prices(prices):
-            older = [former for former in prices if supersedes(price, former)]
-            last = max(older, key=lambda former: former.as_of, default=None)
-            before, now = hourly(last) if last else None, hourly(price)
-            if last and now is not None and before and now != before and not price.assumed:
-                moved.append(Moved(hardware, price, last.as_of, before, now))
-    return sorted(moved, key=lambda former: former.price.as_of, reverse=True)
+    """The latest change of each current price, the latest first."""
+    changes = (
+        change
+        for hardware in catalogue.hardware.values()
+        for price in current_prices(catalogue.prices_of(hardware.id))
+        if not price.assumed and (change := _latest_change(catalogue, hardware, price))
+    )
+    return sorted(changes, key=lambda change: change.price.as_of, reverse=True)
+
+
+def _latest_change(catalogue: Catalogue, hardware: Hardware, price: Price) -> Moved | None:
+    older = [each for each in catalogue.prices_of(hardware.id) if supersedes(price, each)]
+    history = [*sorted(older, key=lambda each: each.as_of), price]
+    for former, later in list(pairwise(history))[::-1]:
+        before, now = hourly(former), hourly(later)
+        if before and now is not None and before != now:
+            return Moved(hardware, later, former.as_of, before, now)
+    return None
 
 
 def hourly(price: Price, vcpus: int | None = None) -> Decimal | None:

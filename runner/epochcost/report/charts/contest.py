@@ -160,10 +160,11 @@ def _description(contest: Contest, job: str) -> str:
     cheap, fast = contest.cheapest, contest.fastest
     left_out = _left_out(len(contest.machines) - len(contest.competing), "machine")
     between = f" ({time_words(cheap.time)}) and {one_line(fast.name)} "
+    nearly = "" if fast is contest.frontier[0] else ", within 5 %"
     return (
         f"Of {count_words(len(contest.competing), 'machine')}, each at its cheapest plan for "
         f"{job}, {one_line(cheap.name)} is the cheapest{' and ' if cheap is fast else between}the "
-        f"fastest ({time_words(fast.time)}). Blue machines on the dashed line are the best "
+        f"fastest{nearly} ({time_words(fast.time)}). Blue machines on the dashed line are the best "
         "trade-offs: no machine is both faster and cheaper."
         f"{left_out and f'{left_out}: the table says why.'}"
     )

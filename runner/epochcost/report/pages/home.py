@@ -203,9 +203,11 @@ def _token_cards(answer: TokenAnswer, cheapest_never_idle: Contender, page: str)
     best, api, turn = answer.cheapest_machine, answer.cheapest_api, answer.turn
     cheaper = ""
     if api is not None:
-        always = api.per_million < cheapest_never_idle.cost.mean
-        busy = "even if never idle" if always else f"at most {share(MOST_BUSY)} busy"
-        cheaper = f"The API costs less than any machine with a list price, {busy}"
+        never_idle = cheapest_never_idle.cost
+        cheaper = "The API costs less than any machine with a list price, even if never idle"
+        if api.per_million >= never_idle.mean:
+            least = wording.cost_words(replace(never_idle, mean=never_idle.mean / MOST_BUSY))
+            cheaper = f"At most {share(MOST_BUSY)} busy: at least {least}, more than the API"
     load = wording.per_second_words(answer.requests.per_second)
     load += " request/s" if load == "1" else " requests/s"
     if turn is not None:
