@@ -63,14 +63,14 @@ def _least(**capabilities: str) -> Mapping[str, Decimal]:
 # devices run bf16 as fp16, and fp8 for weights only. The sequences fit published rates at full load
 # best, without rows of the model on the chip (benchmarks/token_prediction.py --held-out full-load;
 # of 64, 128 and 256); llama.cpp published one stream. vLLM refuses MXFP4 below 8.0 (vllm issue
-# 23203). A machine is predicted under the first engine that it supports: the cheapest of several
-# predictions would be the luckiest.
+# 23203). TensorRT-LLM's NVFP4 needs the fp4 units of Blackwell. A machine is predicted under the
+# first engine that it supports: the cheapest of several predictions would be the luckiest.
 ENGINES = (
     Engine(
         "vLLM", _least(bf16="7.0", fp8="7.5", int8="7.5", int4="7.0", fp4="8.0"), 128, ("bf16",)
     ),
     Engine("llama.cpp", _least(int4="5.0", fp4="5.0"), 1, ("int4", "fp4")),
-    Engine("TensorRT-LLM", _least(bf16="8.0", fp8="8.9", int8="8.0", int4="8.0", fp4="9.0"), 256),
+    Engine("TensorRT-LLM", _least(bf16="8.0", fp8="8.9", int8="8.0", int4="8.0", fp4="10.0"), 256),
 )
 
 

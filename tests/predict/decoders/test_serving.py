@@ -58,6 +58,22 @@ def test_rows_that_were_learnt_from_lie_in_their_ranges(
     assert np.mean(in_range) >= 0.85
 
 
+def test_weights_in_fp4_are_multiplied_in_16_bits_without_fp4_units(
+    question: ServingQuestion, catalogue: Catalogue
+) -> None:
+    """On H100, a prompt with weights in fp4 is read at most at the peak rate in 16 bits."""
+    prompt = replace(question, kind="first", interleaved=False, sequences=1)
+    hopper, blackwell = (
+        [
+            least_seconds(replace(prompt, device=catalogue.devices[name], precision=precision))
+            for precision in ("bf16", "fp4")
+        ]
+        for name in ("h100-sxm5", "b200")
+    )
+    assert hopper[0] == pytest.approx(hopper[1], rel=0.01)
+    assert blackwell[0] > 3 * blackwell[1]
+
+
 def test_seconds_alone_are_those_of_the_forecasts(
     forecaster: ServingForecaster, rows: tuple[TokenRow, ...]
 ) -> None:

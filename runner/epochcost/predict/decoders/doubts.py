@@ -35,6 +35,7 @@ _MOST_OF_START = 1 / 3
 _SAME_PROMPT = "batched-bench"
 # Columns in which two measurements with the same question may still differ.
 _SETTINGS = ("date", "chip", "count", "tensor_parallel", "machine", "task", "file")
+_FLOATS: frozenset[Precision] = frozenset({"fp8", "fp4"})
 _EIGHT_BITS: frozenset[Precision] = frozenset({"fp8", "int8", "int4"})
 
 
@@ -171,7 +172,11 @@ def least_seconds(question: ServingQuestion) -> float:
     device, count = question.device, question.count
     if not isinstance(device, Device):
         return 0.0
-    arithmetic = _operations_of_step(question) / (count * peak_flops(device, question.precision))
+    peak = peak_flops(device, question.precision)
+    if question.precision in _FLOATS:
+        # Devices without such units multiply these weights in 16 bits.
+        peak = min(peak, question.chip.products)
+    arithmetic = _operations_of_step(question) / (count * peak)
     if question.kind == "first":
         return arithmetic
     read = _bytes_of_step(question, device, count, question.sequences)
