@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from datetime import timedelta
 from decimal import Decimal
 from typing import Any
 
@@ -91,12 +92,14 @@ def test_longer_prompts_never_cost_less(
 
 
 def test_terms_that_no_list_has_are_faults() -> None:
-    """Long prompts with cheaper tokens and commitments above on demand are faults."""
+    """Cheaper long prompts, an end before the day, and commitments above on demand are faults."""
     spec = {"name": "api", "provider": "They", "input_per_million": 2, "output_per_million": 6}
     long = {"above_tokens": 9, "input_per_million": 1, "output_per_million": 6}
     dated = {"id": "api", "as_of": plans.DATE, "source": "a test"}
     with pytest.raises(ValueError, match="at least as the usual one, 2"):
         ApiPrice.model_validate({**spec, **dated, "long": long})
+    with pytest.raises(ValueError, match="should be on or after as_of, 20"):
+        ApiPrice.model_validate({**spec, **dated, "valid_until": plans.DATE - timedelta(1)})
     terms = {"term_months": 12, "payment": "no-upfront", "hourly": 2}
     with pytest.raises(ValueError, match="at most at on_demand_hourly, got 2"):
         Commitment.model_validate({**terms, "on_demand_hourly": Decimal("1.9")})

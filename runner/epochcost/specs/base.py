@@ -62,7 +62,7 @@ def _decimal(value: Any) -> Any:
 
 def _not_vanishing(value: Decimal) -> Decimal:
     if value and abs(value) < SMALLEST:
-        raise ValueError(f"should be 0 or at least {SMALLEST}, above or below")
+        raise ValueError(f"should differ from 0 by at least {SMALLEST}")
     return value
 
 

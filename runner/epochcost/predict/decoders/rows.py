@@ -24,7 +24,7 @@ from epochcost.predict.decoders.chips import (
 )
 from epochcost.predict.decoders.forms import DecoderForm, catalogue_forms, plain_name
 from epochcost.predict.design import Devices
-from epochcost.predict.rates import MODES, count_or, positive_number, read_table
+from epochcost.predict.rates import MODES, count_or, positive_number, read_table, whole_number
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Device
 from epochcost.specs.published import ObservationTable
@@ -92,9 +92,12 @@ class Line:
     def count_of(self, column: str, default: int) -> int:
         """The whole number in a column; ``default`` if the cell is empty or 0.
 
-        Raises ValueError for any other cell that is not a whole number above 0.
+        Raises ValueError for any other cell that is not a whole number above 0, and for 0 devices.
         """
-        return count_or(column, self.cells[column], default)
+        text = self.cells[column]
+        if column == "count" and text:
+            return whole_number(column, text)
+        return count_or(column, text, default)
 
     @property
     def where(self) -> str:
