@@ -5,8 +5,17 @@ from __future__ import annotations
 import datetime as dt
 from decimal import Decimal
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
-from epochcost.report.list_prices import Listed, hourly, list_prices, most_rented, past_prices
+from epochcost.report.list_prices import (
+    Listed,
+    hourly,
+    list_prices,
+    most_rented,
+    moved_prices,
+    past_prices,
+)
 from epochcost.report.site import build
 from epochcost.specs.hardware import Accelerator, Hardware
 from epochcost.specs.loader import load_catalogue
@@ -47,6 +56,37 @@ def test_most_rented_counts_providers() -> None:
     kept = most_rented(machines, 2)
     assert [machine.hardware.id for machine in kept] == ["e", "b"]
     assert len(most_rented(machines, 9)) == 3
+
+
+def test_a_price_read_again_keeps_its_change() -> None:
+    """A change from 10 to 5 stays listed if later prices of the plan are 5 as well."""
+    machine = _machine("box", "Cloud", "chip", "8.0", 5).hardware
+    days = [(dt.date(2026, month, 1), amount) for month, amount in ((1, 10), (3, 5), (6, 5))]
+    prices = [
+        Price.model_validate(
+            {
+                "id": f"box-{day:%Y-%m}",
+                "hardware": "box",
+                "plan": "on-demand",
+                "provider": "Cloud",
+                "amount": amount,
+                "currency": "USD",
+                "billing": "per-second",
+                "as_of": day,
+                "source": "made up for a test",
+            }
+        )
+        for day, amount in days
+    ]
+    catalogue: Any = SimpleNamespace(hardware={"box": machine}, prices_of=lambda _: prices)
+    (moved,) = moved_prices(catalogue)
+    assert (moved.since, moved.price.as_of, moved.change) == (
+        days[0][0],
+        days[1][0],
+        Decimal("-0.5"),
+    )
+    steady: Any = SimpleNamespace(hardware={"box": machine}, prices_of=lambda _: prices[1:])
+    assert moved_prices(steady) == []
 
 
 _PLAN = """
