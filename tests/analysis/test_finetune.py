@@ -166,6 +166,7 @@ def test_limits_choose(market: TuningMarket) -> None:
     late = {offer.key.way.hardware.id for offer in hurried.offers if offer.seconds > 300}
     assert late
     assert late.isdisjoint(hurried.odds.shares)
+    assert hurried.odds.wins == max(hurried.odds.shares.values())
     assert richest.cost.mean <= 2
     assert richest.seconds < usual.seconds
 

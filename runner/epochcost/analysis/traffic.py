@@ -100,15 +100,15 @@ def predicted_timings(
 def _forecast(
     market: TokenMarket, groups: Sequence[Sequence[ServingQuestion]]
 ) -> Iterator[_Phases]:
-    forecaster = market.forecaster
-    seconds = iter(forecaster.seconds([question for group in groups for question in group]))
-    ends = iter(forecaster.forecasts([end for group in groups for end in _with_interval(group)]))
+    with_interval = chain.from_iterable(map(_questions_with_interval, groups))
+    seconds = iter(market.forecaster.seconds([*chain.from_iterable(groups)]))
+    ends = iter(market.forecaster.forecasts([*with_interval]))
     for group in groups:
         spread = [(end.low / end.seconds, end.high / end.seconds) for end in islice(ends, _ENDS)]
         yield tuple(islice(seconds, len(group))), tuple(chain(*spread))
 
 
-def _with_interval(group: Sequence[ServingQuestion]) -> Iterator[ServingQuestion]:
+def _questions_with_interval(group: Sequence[ServingQuestion]) -> Iterator[ServingQuestion]:
     firsts = group[sum(_COUNTS) :]
     yield firsts[min(_FIRST_PROMPTS.index(_PROMPTS[0]), len(firsts) - 1)]
     yield group[0]

@@ -30,7 +30,7 @@ from epochcost.analysis.difference.changes import publication
 from epochcost.analysis.difference.revision import earlier_revision
 from epochcost.analysis.inputs import Inputs, read_inputs
 from epochcost.analysis.prediction_trust import stale_fault
-from epochcost.errors import CapabilityError, EpochcostError, InputError
+from epochcost.errors import EpochcostError, InputError
 from epochcost.report.charts.drawing import Drawer
 from epochcost.report.escape import page_title
 from epochcost.report.page_html import (
@@ -48,6 +48,7 @@ from epochcost.report.publishing import (
     link_faults,
     script_hashes,
     write_policy,
+    write_site,
 )
 from epochcost.report.site import Site, build, navigation
 from epochcost.specs.document import display_path
@@ -380,24 +381,3 @@ def write_pages(config_file: Path, folder: Path) -> int:
         return write_site(plugin.contents(files), Path(config.docs_dir), folder)
     except MkDocsException as error:
         raise InputError(str(error)) from error
-
-
-def write_site(contents: Iterable[tuple[str, bytes]], docs: Path, folder: Path) -> int:
-    """Write the site's files into a folder, at their addresses; return their number.
-
-    Existing files with these names are replaced; other files stay. Raises InputError if ``folder``
-    is inside ``docs`` or contains it, and CapabilityError if the folder cannot be written.
-    """
-    inner, outer = folder.resolve(), docs.resolve()
-    if inner.is_relative_to(outer) or outer.is_relative_to(inner):
-        raise InputError(f"{folder}: expected a folder apart from {docs}, whose pages are copied")
-    count = 0
-    try:
-        for uri, content in contents:
-            target = folder / uri
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(content)
-            count += 1
-    except OSError as error:
-        raise CapabilityError(f"{folder}: cannot write: {error.strerror or error}") from error
-    return count

@@ -2,7 +2,8 @@
 
 A file of the docs folder is published only if its kind is allowed or the configuration names it,
 never through a symbolic link. Browsers run only script files of the site, and inline scripts whose
-hash is in the policy of each page. A build that fails leaves the earlier site unchanged.
+hash is in the policy of each page. A build that fails leaves the earlier site unchanged. A site can
+also be written as Markdown, for other site generators.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from epochcost.errors import CapabilityError, Fault
+from epochcost.errors import CapabilityError, Fault, InputError
 from epochcost.results.files import locked, workplace
 
 # A placeholder until every inline script of the site is known.
@@ -132,3 +133,24 @@ def _refusal(place: Path, error: OSError) -> CapabilityError:
         f"{place}: expected free space and permission to create a folder next to it, got "
         f"{error.strerror or error}: free some space, or name another folder with --site-dir"
     )
+
+
+def write_site(contents: Iterable[tuple[str, bytes]], docs: Path, folder: Path) -> int:
+    """Write the site's files into a folder, at their addresses; return their number.
+
+    Existing files with these names are replaced; other files stay. Raises InputError if ``folder``
+    is inside ``docs`` or contains it, and CapabilityError if the folder cannot be written.
+    """
+    inner, outer = folder.resolve(), docs.resolve()
+    if inner.is_relative_to(outer) or outer.is_relative_to(inner):
+        raise InputError(f"{folder}: expected a folder apart from {docs}, whose pages are copied")
+    count = 0
+    try:
+        for uri, content in contents:
+            target = folder / uri
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(content)
+            count += 1
+    except OSError as error:
+        raise CapabilityError(f"{folder}: cannot write: {error.strerror or error}") from error
+    return count

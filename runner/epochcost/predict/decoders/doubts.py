@@ -145,7 +145,7 @@ def _reason_if_impossible(row: TokenRow) -> str | None:
 
 def _device_count(row: TokenRow) -> int:
     """Number of devices over all copies of the model."""
-    return row.line.count_of("count", 1)
+    return row.line.devices
 
 
 def _least_operations_per_second(row: TokenRow) -> float:

@@ -92,12 +92,14 @@ class Line:
     def count_of(self, column: str, default: int) -> int:
         """The whole number in a column; ``default`` if the cell is empty or 0.
 
-        Raises ValueError for any other cell that is not a whole number above 0, and for 0 devices.
+        Raises ValueError for any other cell that is not a whole number above 0.
         """
-        text = self.cells[column]
-        if column == "count" and text:
-            return whole_number(column, text)
-        return count_or(column, text, default)
+        return count_or(column, self.cells[column], default)
+
+    @property
+    def devices(self) -> int:
+        """The number of devices, 1 if not stated; raises ValueError for any other text or for 0."""
+        return whole_number("count", self.cells["count"] or "1")
 
     @property
     def where(self) -> str:
@@ -245,7 +247,8 @@ def read_lines(path: Path, names: Names | None, columns: Mapping[str, str]) -> t
 
 def _require_known_cells(line: Line) -> None:
     """Raise ValueError for an invalid number, or for a metric or unit that is not known."""
-    for column in ("count", "tensor_parallel", "input_tokens", "output_tokens"):
+    _ = line.devices
+    for column in ("tensor_parallel", "input_tokens", "output_tokens"):
         line.count_of(column, 1)
     for column in ("batch", "concurrency", "weight_bytes"):
         if line.cells[column]:
@@ -352,7 +355,7 @@ def _timing_under_load(
 def _question(
     line: Line, form: DecoderForm, device: Device | CpuForm, timing: _Timing
 ) -> ServingQuestion:
-    cells, count = line.cells, line.count_of("count", 1)
+    cells, count = line.cells, line.devices
     # bitsandbytes runs its own kernels, whatever software calls them.
     kernels = "precision" if "bitsandbytes" in cells["precision"] else "software"
     software, precision = software_of(cells[kernels]), precision_of(cells["precision"])

@@ -67,7 +67,7 @@ def training_rows_of(lines: Iterable[Line]) -> Iterator[TrainingRow]:
 
 def _tokens_per_second(line: Line) -> float | None:
     cells, value = line.cells, positive_number("value", line.cells["value"])
-    count = line.count_of("count", 1)
+    count = line.devices
     if cells["unit"] == "tokens/s":
         return value * (count if cells["metric"].endswith("per GPU") else 1)
     iteration = _ITERATION.search(cells["note"])
@@ -87,7 +87,7 @@ def _row(line: Line, form: DecoderForm, method: Method, tokens_per_second: float
         method="qlora" if quantised else method,
         precision=precision,
         device=device if isinstance(device, Device) else None,
-        count=line.count_of("count", 1),
+        count=line.devices,
         sequence=line.count_of("sequence_or_image", 0),
         batch=positive_number("batch", cells["batch"]) if cells["batch"] else None,
         checkpointing=bool(_CHECKPOINTING.search(cells["task"].casefold())),
