@@ -40,11 +40,8 @@ from epochcost.predict.decoders.rows import (
     token_rows_of,
 )
 from epochcost.predict.decoders.serving import ServingForecaster
-from epochcost.predict.decoders.training import (
-    TrainingForecaster,
-    learnable,
-    question_of,
-)
+from epochcost.predict.decoders.training import TrainingForecaster
+from epochcost.predict.decoders.training_questions import learnable, question_of
 from epochcost.predict.decoders.training_rows import (
     TrainingRow,
     training_rows,

@@ -37,7 +37,8 @@ from epochcost.errors import InputError
 from epochcost.predict.decoders.chips import chip_of
 from epochcost.predict.decoders.forms import DecoderForm, form_of
 from epochcost.predict.decoders.rows import Precision
-from epochcost.predict.decoders.training import TrainingForecaster, TrainingQuestion
+from epochcost.predict.decoders.training import TrainingForecaster
+from epochcost.predict.decoders.training_questions import TrainingQuestion
 from epochcost.predict.decoders.training_rows import Method, TrainingRow, training_rows
 from epochcost.predict.joint import Forecast
 from epochcost.predict.process import Vector

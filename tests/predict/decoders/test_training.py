@@ -11,15 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from epochcost.predict.decoders.forms import DecoderForm, form_of
-from epochcost.predict.decoders.training import (
-    Efficiencies,
-    Law,
-    TrainingForecaster,
-    TrainingQuestion,
-    learnable,
-    question_of,
-)
-from epochcost.predict.decoders.training_rows import TrainingRow, training_rows
+from epochcost.predict.decoders.training import Efficiencies, Law, TrainingForecaster
+from epochcost.predict.decoders.training_questions import TrainingQuestion, learnable, question_of
+from epochcost.predict.decoders.training_rows import Method, TrainingRow, training_rows
 from epochcost.specs.catalogue import Catalogue
 
 
@@ -194,6 +188,22 @@ def test_experts_stay_on_their_devices(question: TrainingQuestion, catalogue: Ca
     # A dense model of the same size and work gathers all its weights.
     dense = replace(eight, form=replace(form, experts=0, experts_per_token=0))
     assert dense.gathered_parameters == form.parameters
+
+
+def test_machines_may_hold_different_layers(
+    forecaster: TrainingForecaster, question: TrainingQuestion
+) -> None:
+    """A slow network slows a sharded fine-tuning down, and a pre-training much less."""
+    alone = replace(question, count=64, sharded=True, machines=8)
+    slow = replace(alone, network=5e9)
+
+    def slowdown(method: Method) -> float:
+        settings = [replace(each, method=method) for each in (alone, slow)]
+        fast, over_network = forecaster.law_seconds(settings)
+        return float(over_network / fast)
+
+    assert slowdown("full") > 2
+    assert slowdown("pretraining") < 1.3
 
 
 def test_ranges_belong_together(forecaster: TrainingForecaster, question: TrainingQuestion) -> None:

@@ -10,9 +10,7 @@ arXiv 1604.06174 (checkpointing).
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from operator import attrgetter
 from typing import NamedTuple
@@ -22,21 +20,16 @@ import numpy as np
 from epochcost.errors import InputError
 from epochcost.predict.decoders.chips import Chip, chip_of
 from epochcost.predict.decoders.doubts import doubted_training_rows
-from epochcost.predict.decoders.forms import DecoderForm
-from epochcost.predict.decoders.rows import Precision, software_of
-from epochcost.predict.decoders.training_rows import Method, TrainingRow
+from epochcost.predict.decoders.training_questions import (
+    TrainingQuestion,
+    learnable,
+    question_of,
+)
+from epochcost.predict.decoders.training_rows import TrainingRow
 from epochcost.predict.departures import Departures, Term, Traits, fitted
 from epochcost.predict.joint import Forecast, forecasts_of
 from epochcost.predict.process import Calibration, Vector, numbered
-from epochcost.specs.hardware import Device
 
-_MICRO_BATCH = re.compile(r"(?:micro|local) batch (?:size )?(\d+)")
-_SHARDED = re.compile(r"fsdp(?!0)|zero-3")
-_TENSOR_PARALLEL = re.compile(r"\btp=?(\d+)")
-# Software whose published batch is that of a device; others state the batch of all devices.
-_OF_DEVICE = ("VectorLM", "Unsloth", "LLaMA-Factory", "torchtune", "DeepSpeed")
-# Share of a forward pass that checkpointing by operation recomputes.
-_PART_OF_PASS = 0.4
 # Software that starts each kernel from Python, as most tuning does; compiled programs take a
 # fraction of the time, except for the many kernels of experts.
 _EAGER = frozenset({"DeepSpeed", "LLaMA-Factory", "Unsloth"})
@@ -92,63 +85,6 @@ _TERMS = (
     Term(0.1, ("device", "model")),
     Term(0.1, ("model", "method", "family", "bits", "length")),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class TrainingQuestion:
-    """A question about the rate at which ``count`` devices of one kind train a model.
-
-    Each device processes ``tokens`` tokens at once, in sequences of ``length`` tokens. The backward
-    pass repeats the share ``recomputed`` of the forward pass. If ``sharded``, each device stores
-    only a part of the weights. An empty ``software`` means any. Each of the ``machines`` exchanges
-    ``network`` bytes a second with the others; None means as fast as devices of one machine.
-    """
-
-    form: DecoderForm
-    model: str
-    method: Method
-    precision: Precision
-    device: Device
-    count: int
-    length: float
-    tokens: float
-    recomputed: float = 0.0
-    sharded: bool = False
-    software: str = ""
-    machines: int = 1
-    network: float | None = None
-
-    @property
-    def frozen(self) -> bool:
-        """Whether the model's own weights do not change (adapters are trained)."""
-        return self.method in {"lora", "qlora"}
-
-    @property
-    def sequences(self) -> int:
-        """Number of sequences that a device processes at once."""
-        return round(self.tokens / self.length)
-
-    @property
-    def checkpointing(self) -> bool:
-        """Whether the backward pass recomputes activations."""
-        return self.recomputed > 0
-
-    @property
-    def passes(self) -> float:
-        """The operations on weights in a training step, in multiples of a forward pass's."""
-        return 2 + (not self.frozen) + self.recomputed
-
-    @property
-    def gathered_parameters(self) -> float:
-        """Number of parameters that a device gathers in each pass of a ``sharded`` training.
-
-        If there are at least as many experts as devices, no expert is gathered: tokens are sent to
-        the experts. If there are more devices than experts, several devices store parts of each
-        expert. Each of these devices then gathers that one expert.
-        """
-        experts = self.form.expert_parameters
-        shared = experts / self.form.experts if self.count > self.form.experts > 0 else 0.0
-        return self.form.parameters - experts + shared
 
 
 class TrainingForecaster:
@@ -312,65 +248,35 @@ def _amounts(question: TrainingQuestion) -> Amounts:
 
 def _seconds_to_move(question: TrainingQuestion) -> float:
     """Seconds per token to exchange weights or gradients, and the inputs and outputs of experts."""
-    form, count, link = question.form, question.count, _chip(question).link
-    network = question.network or math.inf
+    link, network = _chip(question).link, question.network or math.inf
+    machines = question.machines
+    seconds = _seconds_at_rates(question, min(link, network), network * machines / question.count)
+    if not (question.sharded and machines > 1 and question.method == "pretraining"):
+        return seconds
+    # Machines may also hold different layers, and send each other only a token's activations and
+    # their gradients. With enough sequences in a step, no machine waits for another.
+    sent = 2 * _BYTES * question.form.hidden * question.count / network
+    return min(seconds, _seconds_at_rates(question, link, link) + sent)
+
+
+def _seconds_at_rates(question: TrainingQuestion, rate: float, rate_of_device: float) -> float:
+    """Seconds per token to exchange weights at ``rate``, and tokens at ``rate_of_device``.
+
+    ``rate`` is in bytes a second, as is ``rate_of_device``, at which each device sends tokens to
+    experts on other devices.
+    """
+    form, count = question.form, question.count
     weights = question.passes * question.gathered_parameters if question.sharded else 0.0
     if question.network and not (question.sharded or question.frozen):
         # All-reduce: copies of the model send their gradients and receive the sums.
         weights = 2.0 * form.parameters
-    # A machine needs each weight once. Its devices share the network for their tokens.
-    seconds = _BYTES * weights / question.tokens / min(link, network)
+    seconds = _BYTES * weights / question.tokens / rate
     if not (question.sharded and form.expert_parameters):
         return seconds
     # In each layer, a token travels to its experts and back, and gradients travel likewise.
     travels = 2 * form.layers * form.experts_per_token * (2 + question.recomputed)
     sent = _BYTES * form.hidden * travels * (1 - 1 / count)
-    return seconds + sent / min(link, network * question.machines / count)
-
-
-def learnable(row: TrainingRow) -> bool:
-    """Whether forecasts learn from a training: known length and device, and not by NeuronX."""
-    # NeuronX splits a layer over 32 cores; no GPU in the catalogue does.
-    return bool(row.sequence and row.device) and "NeuronX" not in row.line.cells["software"]
-
-
-def question_of(row: TrainingRow) -> TrainingQuestion:
-    """Describe a published training as a question, to which the row's speed is the answer."""
-    assert row.device is not None, "rows of unknown chips are left out before"
-    family, settings = software_of(row.line.cells["software"]), row.settings.casefold()
-    sharded = bool(_SHARDED.search(settings)) or row.method in {"pretraining", "full"}
-    split = _TENSOR_PARALLEL.search(settings)
-    sequences = _sequences_per_device(row, family)
-    return TrainingQuestion(
-        form=row.form,
-        model=row.line.cells["model"],
-        method=row.method,
-        precision=row.precision,
-        device=row.device,
-        count=row.count,
-        length=row.sequence,
-        tokens=sequences * row.sequence / (int(split[1]) if split else 1),
-        recomputed=_recomputed(row, family, settings),
-        sharded=row.count > 1 and sharded and not (family == "Megatron" or split),
-        software=family,
-    )
-
-
-def _sequences_per_device(row: TrainingRow, family: str) -> float:
-    stated = _MICRO_BATCH.search(row.settings)
-    if stated:
-        return int(stated[1])
-    if row.batch is None:
-        return 1.0
-    return row.batch if family in _OF_DEVICE else max(1.0, row.batch / row.count)
-
-
-def _recomputed(row: TrainingRow, family: str, settings: str) -> float:
-    if re.search(r"per-?\s?op", settings):
-        return _PART_OF_PASS
-    # Defaults of these families; rows of others have to state it.
-    usual = family in {"DeepSpeed", "XTuner", "VectorLM"} or row.method == "qlora"
-    return float(usual or row.checkpointing)
+    return seconds + sent / min(_chip(question).link, rate_of_device)
 
 
 # Traits of trainings; rows with equal traits depart from the law alike.
