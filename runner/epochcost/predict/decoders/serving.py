@@ -43,8 +43,8 @@ from epochcost.statistics import group_by
 # Standard deviations of a logarithm: of rows alike in all traits, and of one published row.
 _FLOOR, _ROW = 0.04, 0.1
 # The same between sources, which measure in their own way and with their own settings: for a token
-# on one device, and for other times. A reader's run is like a new source. With these values, 87 %
-# of the 90 % ranges hold without the row's source; with 0, 63 % hold (2026-11-28,
+# on one device, and for other times. A reader's run is like a new source. With these values, 88 %
+# of the 90 % ranges hold without the row's source; with 0, 63 % held (2026-11-29,
 # benchmarks/token_prediction.py --leave-out source).
 _SOURCE_OF_TOKENS, _SOURCE = 0.35, 0.5
 _GIB = 2**30
