@@ -100,7 +100,7 @@ def peak_activation_bytes(model: onnx.ModelProto, shapes: Shapes | None = None) 
 
 
 class _BufferLifetimes:
-    """The first and the last node that use each buffer, by index; values may share a buffer."""
+    """Indices of the first and the last node that use each buffer; values may share a buffer."""
 
     def __init__(self, model: onnx.ModelProto, run: ExecutionPlan, shapes: Shapes) -> None:
         self.first_step: dict[str, int] = {}

@@ -28,7 +28,7 @@ def verdicts() -> list[Verdict]:
 
 
 def named(verdicts: Sequence[Verdict], answer: Answer) -> dict[str, str]:
-    """The reasons for ``answer``, by the name of the test that was judged with this answer."""
+    """The reasons of all verdicts that equal ``answer``, by the name of the judged test."""
     return {v.case.name: v.reason for v in verdicts if v.answer is answer}
 
 
