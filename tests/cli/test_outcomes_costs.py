@@ -67,9 +67,24 @@ def test_a_host_that_is_declared_under_another_name(
 ) -> None:
     """A result of "local" is found under the name that this host has in stored results."""
     mine = make_result(model="tiny", mode="inference", batch_size=1, hardware="local")
-    store_results(project, [mine.model_copy(update={"hardware": "giant"})])
+    store_results(project, [mine, mine.model_copy(update={"hardware": "giant"})])
     show_costs(load_catalogue(project), RESULTS, [Skipped(mine.trial, mine)])
     assert "  Tiny, a million inferences, here: " in capsys.readouterr().out
+
+
+def test_results_of_the_host_as_another_machine_are_not_here(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A faster result that this host stored under another machine's name is not the cost here."""
+    box = (project / "specs/hardware/giant.toml").read_text().replace("giant", "box")
+    (project / "specs/hardware/box.toml").write_text(box)
+    slow, fast = (
+        make_result(model="tiny", mode="inference", batch_size=1, samples=times, hardware=name)
+        for name, times in (("giant", (0.5, 0.51)), ("box", (0.1, 0.11)))
+    )
+    store_results(project, [slow, fast])
+    show_costs(load_catalogue(project), RESULTS, [Skipped(slow.trial, slow)])
+    assert "  Tiny, a million inferences, here: 5.84 days, " in capsys.readouterr().out
 
 
 def test_language_models_cost_by_the_token(capsys: pytest.CaptureFixture[str]) -> None:

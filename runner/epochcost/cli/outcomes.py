@@ -210,13 +210,19 @@ def show_costs(catalogue: Catalogue, results: Path, outcomes: Iterable[Outcome])
     names = dict.fromkeys(result.trial.model for result in measured)
     decoders = [model for model in names if catalogue.model(model).decoder is not None]
     models = [model for model in names if model not in decoders]
-    # The machine at hand may be declared under another name.
-    hosts = {result.environment.fingerprint for result in measured}
-    rows = rows_of(inputs_to_read(results, catalogue), models) if models else ()
+    inputs = inputs_to_read(results, catalogue)
+    rows = rows_of(inputs, models)
+    ran = {(result.hardware, result.environment.fingerprint) for result in measured}
+    # Results of the machine at hand count as those of the machine that its host is declared as.
+    machines = {
+        inputs.machine(file.result)
+        for file in inputs.stored
+        if (file.path.parent.name, file.result.environment.fingerprint) in ran
+    }
     say("\nWhat it costs:")
     for model in models:
         of_model = [row for row in rows if row.observed.workload.id == model]
-        here = [row for row in of_model if row.observed.machine.host in hosts and row.current]
+        here = [row for row in of_model if row.observed.machine in machines and row.current]
         for goal in _goals(here):
             say("\n".join(_job_cost_lines(here, of_model, goal)))
     for model in decoders:
