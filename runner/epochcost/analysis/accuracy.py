@@ -24,10 +24,7 @@ _ORDER = attrgetter(
 
 @dataclass(frozen=True, slots=True)
 class AccuracyTraining:
-    """A training of a model on a host, with all repeats of the training.
-
-    ``price`` is the machine's on-demand price, or the price of owning it; None if unknown.
-    """
+    """All repeats of a model's training on a host, and the machine's usual price, if known."""
 
     record: Trainings
     model: Model

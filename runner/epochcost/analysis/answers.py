@@ -1,7 +1,4 @@
-"""Answer questions about times, costs and the cheapest machine, for commands and pages.
-
-Only the workloads in a question are read and predicted. Callers render the answers.
-"""
+"""Answer questions about times, costs and the cheapest machine, for commands and pages."""
 
 from __future__ import annotations
 
@@ -47,10 +44,7 @@ _GOALS: Mapping[Mode, Goal] = {"training": "full", "inference": "million", "epoc
 
 
 def rows_of(inputs: Inputs, workloads: Collection[str]) -> tuple[Row, ...]:
-    """Rows of the workloads with these ids: their times, and the costs at today's prices.
-
-    Raises InputError if published times or rates cannot be read.
-    """
+    """Priced rows of workloads (ids); raises InputError if times or rates cannot be read."""
     return price_rows(inputs.catalogue, times_of(inputs, workloads).observations)
 
 
@@ -59,8 +53,7 @@ class Demand:
     """A request for the cheapest or fastest machine to train or run a model, within limits.
 
     Without ``software`` or ``precision``, any is considered. Inference processes ``examples``
-    examples of ``tokens`` tokens each. If ``tokens`` is None, the model's spec gives the number of
-    tokens.
+    examples of ``tokens`` tokens each; None means as many as the model's spec states.
     """
 
     model: str
@@ -88,10 +81,9 @@ class Demand:
     def millions(self, model: Model | None) -> Decimal:
         """The demanded examples, in millions of examples with as many tokens as in the spec.
 
-        If ``tokens`` is None, the demanded examples are as long as the model's spec states.
-        Otherwise an example with twice the spec's tokens counts as two; that its attention takes
-        more than twice the time is ignored. Raises InputError if ``tokens`` is set but the model's
-        examples are not texts, or if ``tokens`` is more than the model accepts.
+        An example with twice the spec's tokens counts as two, although attention takes more than
+        twice the time. Raises InputError if ``tokens`` is set but the model's examples are not
+        texts, or if ``tokens`` is more than the model accepts.
         """
         if self.tokens is None:
             return self.examples / MILLION
@@ -114,8 +106,7 @@ class Demand:
     def chances(self, candidate: Candidate[Offer]) -> Mapping[str, float | None]:
         """Probabilities that a candidate meets the deadline, the budget, and both together.
 
-        A limit that is not set has no entry. The values are None if the candidate's time is a
-        single number without an interval, because its uncertainty is unknown.
+        A limit that is not set has no entry. The values are None if the time has no interval.
         """
         time, within = candidate.key.job.work.time, {}
         deadline, budget = self.limits.deadline_seconds, self.limits.budget
@@ -131,10 +122,7 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class SwitchPoint:
-    """A value of an input, such as a price, at which two candidates cost the same.
-
-    ``switch`` has the input's name and value. The input belongs to ``changed``, not to ``rival``.
-    """
+    """A value of an input of ``changed``, such as a price, at which ``rival`` costs the same."""
 
     changed: Candidate[Offer]
     rival: Candidate[Offer]
@@ -145,12 +133,10 @@ class SwitchPoint:
 class CheapestAnswer:
     """The cheapest (or fastest) candidate, ``choice``, and why times are missing (``without``).
 
-    A candidate is a machine with a batch size and a price plan. There are two software stacks: ONNX
-    Runtime, and all programs with published times together. ``offers`` has the candidates of the
-    stack of ``choice``. ``batch`` has the cheapest of these whose batch size is not known to lower
-    the accuracy of the trained model. ``other_stacks`` has the best candidate of the other stack
-    within the demand's limits. If none is within the limits, it has that stack's cheapest
-    candidate. It is empty if that stack has no priced time.
+    A candidate is a machine with a batch size and a price plan. ``offers`` has the candidates of
+    the software stack of ``choice``. ``batch`` has the cheapest of these whose batch size is not
+    known to lower the accuracy of the trained model. ``other_stacks`` has the other stack's best
+    candidate within the limits, or else its cheapest. It is empty if that stack has no priced time.
     """
 
     demand: Demand
@@ -181,11 +167,7 @@ class CheapestAnswer:
 
     @property
     def runner_up(self) -> Candidate[Offer] | None:
-        """The best candidate on another machine or with another price plan than ``choice``.
-
-        Only candidates within the demand's limits count, with any batch size. The best is the
-        cheapest, or the fastest if the demand is for speed. None without such a candidate.
-        """
+        """The best alternative on another machine or price plan; None if there is none."""
         place = place_of(self.choice)
         return next((each for each in self.alternatives if place_of(each) != place), None)
 
@@ -234,10 +216,9 @@ def name_of(candidate: Candidate[Offer]) -> str:
 def cheapest_answer(catalogue: Catalogue, times: Times, demand: Demand) -> CheapestAnswer:
     """Choose the cheapest candidate within the limits, or the fastest if only a budget is set.
 
-    A candidate is a machine with a batch size and a price plan. The limits are a deadline and a
-    budget. ``times`` are those of the demand's model and precision. If no candidate meets the
-    limits, raises an InputError. The error names the cheapest candidate that meets the deadline, or
-    else the fastest candidate. Also raises InputError if no time or price is known.
+    ``times`` are those of the demand's model and precision. Raises InputError if no time or price
+    is known, or if no candidate meets the limits. The error then names the cheapest candidate that
+    meets the deadline, or else the fastest one.
     """
     best, *slower_stacks = _offers_by_stack(catalogue, times, demand)
     choice = _choice(demand, best)
@@ -260,10 +241,8 @@ def _best_of(stack: Offers, demand: Demand) -> Candidate[Offer]:
 def _offers_by_stack(catalogue: Catalogue, times: Times, demand: Demand) -> tuple[Offers, ...]:
     """Make offers from the times that fit ``demand``, grouped by software stack.
 
-    A time is left out if its price is superseded or its number of epochs is unknown. The stack that
-    ``demand`` names comes first. If none is named, the stack with the surest times (measured before
-    published, say) comes first. Raises InputError if the named stack has no time left. If none is
-    named, raises InputError if no stack has a time left.
+    Times at superseded prices or with unknown epochs are left out. The stack that ``demand`` names
+    comes first, or else the one with the surest times. Raises InputError if there is no such time.
     """
     goal = _GOALS[demand.mode]
     work, model = WORK_WORDS[goal], catalogue.models.get(demand.model)

@@ -1,8 +1,7 @@
 """Count a model's operations for one example, and estimate the memory that a workload needs.
 
-Counting operations in a graph needs the package onnx, but no runtime. The exact memory of a
-training step can be counted only in a graph that contains the backward pass. The command
-`epochcost plan --verbose` shows that memory.
+Counting needs the package onnx, but no runtime. The exact memory of a training step needs a graph
+with the backward pass; `epochcost plan --verbose` shows it.
 """
 
 from __future__ import annotations
@@ -59,10 +58,7 @@ def arithmetic_of_models(
 
 @dataclass(frozen=True)
 class Graph:
-    """The file of a graph, its SHA-256 (``digest``), and the sizes of the graph's dimensions.
-
-    Two graphs are equal if digest and sizes are equal; the path does not count.
-    """
+    """A graph's file, SHA-256 (``digest``) and sizes of dimensions; equality ignores the path."""
 
     digest: str
     dimensions: tuple[tuple[str, int], ...]
@@ -90,8 +86,7 @@ def arithmetic_of_graphs(
 ) -> list[Arithmetic | None]:
     """Count the operations of graphs; None for a graph that is missing or cannot be counted.
 
-    Known counts are read from the file ``counts.json`` beside a graph, or else from the cache
-    folder ``kept_in``. New counts are stored in ``kept_in``.
+    Known counts come from ``counts.json`` beside a graph or ``kept_in``, which stores new ones.
     """
     for graph in filter(None, graphs):
         _memory.update(_read_stored_counts(graph.path.parent))
@@ -129,10 +124,7 @@ def _count_and_cache(graphs: Sequence[Graph], cache: Path | None) -> None:
 
 
 def is_whole_pass(model: Model, mode: Mode) -> bool:
-    """Whether a step of training computes the gradients of all parameters; True for inference.
-
-    If parameters are frozen, a step computes only some of the gradients.
-    """
+    """Whether a training step computes all gradients (no frozen parameters); True for inference."""
     return mode == "inference" or not (model.training and model.training.freeze)
 
 
@@ -147,9 +139,8 @@ def needed_bytes(
 ) -> float:
     """Bytes that all devices of a machine together need for a workload.
 
-    Training stores the operands and results of matrix products and convolutions, and four bytes for
-    each parameter, gradient and value of an optimizer state. For inference, each of the ``count``
-    devices stores the parameters.
+    Training stores operands and results of matrix products and convolutions, parameters, gradients
+    and optimizer states. For inference, each of ``count`` devices stores the parameters.
     """
     parameters = float(profile.parameters) * BYTES_PER_NUMBER
     if mode == "inference" or model.training is None:

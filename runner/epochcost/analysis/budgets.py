@@ -1,11 +1,7 @@
 """Compare costs with the budgets of studies: each limit is kept, exceeded or unknown.
 
 The compared cost is the mean cost on the machine and price plan that `epochcost cheapest` chooses.
-A limit is kept if this cost is at most the limit. The message of a kept limit says if the high end
-of the cost is above the limit. On each machine, times are measured or published, or else predicted.
-A machine and plan with an imprecise time or an assumed price is chosen only if there is no better
-known one. A limit is unknown if no suitable time or price is known. An unknown limit fails the
-check, as an exceeded one does.
+A limit is unknown without a suitable time or price; it fails the check, as an exceeded one does.
 """
 
 from __future__ import annotations
@@ -47,11 +43,9 @@ _GOALS: Mapping[BudgetGoal, Goal] = {
 class Verdict:
     """A limit in a study's budget, and whether the cost is within the limit (``state``).
 
-    ``cost`` is that of the cheapest machine and price plan under the limit's conditions, such as an
-    accuracy. ``hardware`` and ``price`` are the ids of this machine and this plan. ``cost``,
-    ``hardware`` and ``price`` are None if no cost is known under these conditions; ``state`` is
-    then "unknown". ``place`` has the limit's file and line, and a message with the allowed and the
-    actual cost.
+    ``cost``, ``hardware`` and ``price`` (ids) are those of the cheapest machine and price plan
+    under the limit's conditions, such as an accuracy. They are None if no such cost is known.
+    ``place`` has the limit's file and line, and a message with the allowed and the actual cost.
     """
 
     study: str
@@ -64,10 +58,7 @@ class Verdict:
 
 
 def verdicts(inputs: Inputs) -> tuple[Verdict, ...]:
-    """Judge every limit in the budget of every study, in the order of the files.
-
-    Raises InputError if published times or rates cannot be read.
-    """
+    """Judge each study's limits; raises InputError if published times or rates cannot be read."""
     studies = inputs.catalogue.studies.values()
     budgets = [(study, study.budget.limits) for study in studies if study.budget]
     models = {limit.model for _, limits in budgets for limit in limits}

@@ -1,9 +1,4 @@
-"""Compare measurements of the same job by speed and cost.
-
-Two questions are answered for each batch size. How does a variant (another precision, runtime or
-session option) compare with the trial in default settings? How does the job scale with the number
-of vCPUs: does a larger machine cost less?
-"""
+"""Compare the speed and cost of a job's variants, and of the job on several numbers of vCPUs."""
 
 from __future__ import annotations
 
@@ -29,10 +24,8 @@ _Key = tuple[Machine, Mode, int]
 class JobCost:
     """Cost of an epoch of training, or of a million inferences, under ``price``.
 
-    ``price`` is None if no price is known. ``cost`` is Unpriced, with the reason, if it cannot be
-    derived. If the job ran on a part of the machine's vCPUs, only this part is paid. ``basis`` then
-    says whether ``price`` is per vCPU or was divided in proportion to vCPUs. Otherwise ``basis`` is
-    empty.
+    ``price`` is None if unknown. A job on a part of the machine's vCPUs pays only for this part.
+    Then ``basis`` says whether ``price`` is per vCPU or in proportion to vCPUs; else it is empty.
     """
 
     cost: Cost
@@ -41,10 +34,7 @@ class JobCost:
 
 
 def cheapest_plan(catalogue: Catalogue, observed: Observation) -> Price | None:
-    """The current price under which a job on all of a machine's CPUs and GPUs costs least.
-
-    None if the machine has no current price.
-    """
+    """The current price under which a job on all CPUs and GPUs costs least; None without prices."""
     costs = [
         (price, cost.mean)
         for price in current_prices(catalogue.prices_of(observed.machine.hardware))
@@ -82,11 +72,7 @@ def _machine_cost(
 
 @dataclass(frozen=True, slots=True)
 class VariantRow:
-    """A variant of a trial, with the cost of its job.
-
-    ``speedup`` is relative to the trial with default settings; None for that trial itself, and if
-    there is no such trial.
-    """
+    """A variant's cost, and its speed-up over the trial in default settings (None if unknown)."""
 
     observed: Observation
     job: JobCost
@@ -107,9 +93,8 @@ class VariantComparison:
 class VcpuPoint:
     """The time and cost of a job on ``vcpus`` vCPUs.
 
-    ``speedup`` and ``relative_cost`` are relative to the job on the fewest vCPUs. If costs are
-    unknown, vCPUs × seconds replace costs. ``efficiency`` is the speed-up divided by the ratio of
-    vCPUs.
+    ``speedup`` and ``relative_cost`` are relative to the fewest vCPUs; vCPUs × seconds replace
+    unknown costs. ``efficiency`` is the speed-up divided by the ratio of vCPUs.
     """
 
     vcpus: int
@@ -169,9 +154,8 @@ def scalings(
 ) -> tuple[Scaling, ...]:
     """Compare the speed and cost of each job of a model on different numbers of vCPUs.
 
-    All trials are of one model. A job is a machine, a mode and a batch size. ``plain`` has trials
-    in default settings, on all vCPUs. Of ``variants``, only trials that differ from the defaults in
-    nothing but the number of vCPUs are used. Jobs with a single number of vCPUs are left out.
+    ``plain`` has trials in default settings, on all vCPUs. Of ``variants``, only those that change
+    nothing but the number of vCPUs are used. Jobs with a single number are left out.
     """
     pinned = [trial for trial in variants if only_vcpus(trial)]
     counts = ((key, _trials_by_vcpus(trials)) for key, trials in _group_by_job(plain, pinned))
@@ -201,10 +185,9 @@ def _sort_key(observed: Observation) -> tuple[object, ...]:
 def _group_by_job(
     defaults: Iterable[Observation], variants: Sequence[Observation]
 ) -> Iterator[tuple[_Key, list[Observation]]]:
-    """Yield each job that has a trial in ``variants``, as the job's key and trials.
+    """Yield the key and trials of each job that has a trial in ``variants``.
 
-    The key is the job's machine, mode and batch size. The job's measured trials in ``defaults``
-    come first, then its trials in ``variants``.
+    The job's measured trials in ``defaults`` come first, then its trials in ``variants``.
     """
     keys = {_job_key(trial) for trial in variants}
     references = [
@@ -226,8 +209,7 @@ def _compared(catalogue: Catalogue, trials: Sequence[Observation]) -> Iterator[V
 def _trials_by_vcpus(trials: Sequence[Observation]) -> list[tuple[int, Observation]]:
     """Pairs of a number of vCPUs and the trial on them, the fewest vCPUs first.
 
-    An unpinned trial ran on all vCPUs. It is dropped if another trial is pinned to all vCPUs, or if
-    the machine's number of vCPUs is unknown.
+    An unpinned trial counts for all vCPUs if their number is known and no trial is pinned to all.
     """
     pinned = {trial.vcpus: trial for trial in trials if trial.vcpus}
     whole = {

@@ -41,10 +41,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A machine that is left out, and the reason.
-
-    Several machines may have the same ``reason``; ``detail`` has the figures of this machine.
-    """
+    """A machine that is left out, with the reason and the machine's own figures (``detail``)."""
 
     machine: str
     reason: str
@@ -52,10 +49,7 @@ class Refusal:
 
     @classmethod
     def too_slow(cls, machine: str, times: Iterable[tuple[float, float]]) -> Refusal:
-        """The refusal of a machine whose latencies exceed the demanded bounds.
-
-        ``times`` are pairs: the time to the first token, and the time per further token.
-        """
+        """Refuse a machine by its ``times``: seconds to the first and for each further token."""
         first, token = (seconds(min(each)) for each in zip(*times, strict=True))
         best = f"first token {first}, each further {token}"
         return cls(machine, "too slow for the bounds", best)
@@ -75,8 +69,7 @@ def computed_in(precision: str, capability: Decimal | None) -> str:
 def decoder_places(catalogue: Catalogue) -> tuple[list[Place], list[Refusal]]:
     """Machines with devices known well enough to predict times, and refusals of other machines.
 
-    A machine whose parts are detected at run time is never refused: it is in the first list or in
-    neither.
+    A machine whose parts are detected at run time is never refused, but may be in neither list.
     """
     devices, processors = Devices(catalogue.devices.values()), catalogue_processors(catalogue)
     places, refusals = [], []

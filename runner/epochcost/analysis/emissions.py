@@ -21,10 +21,8 @@ from epochcost.statistics import group_by
 class MachineEnergy:
     """Energy and emissions of a job on a machine.
 
-    ``row`` is the job with the machine's cheapest batch size and price plan, or the fastest if no
-    cost is known. ``least`` has the emissions on the cleanest grid in specs/grids, ``most`` those
-    on the dirtiest. Both have the same energy of the machine. If both are None, ``unknown`` is the
-    reason.
+    ``row`` is the machine's cheapest row, or its fastest if no cost is known. ``least`` is for the
+    cleanest grid in specs/grids, ``most`` for the dirtiest. If both are None, ``unknown`` says why.
     """
 
     row: Row
@@ -42,10 +40,7 @@ def energy_goal(rows: Sequence[Row]) -> Goal:
 def energy_by_machine(
     catalogue: Catalogue, rows: Sequence[Row], goal: Goal
 ) -> tuple[MachineEnergy, ...]:
-    """Energy and emissions of a goal on each machine that has a time, the least energy first.
-
-    Machines whose energy is unknown come last.
-    """
+    """Energy and emissions of a goal on each timed machine: least energy first, unknown last."""
     machines = group_by(better_known(rows, goal), lambda row: row.observed.machine).values()
     energies = [energy for mine in machines if (energy := _on_machine(catalogue, mine, goal))]
     return tuple(

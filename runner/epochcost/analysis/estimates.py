@@ -1,8 +1,7 @@
 """Estimate training costs of models that cannot be timed, from their number of operations.
 
-Some models have no graph, only a spec. Others do not fit the machines on which we can measure. The
-training of both kinds is priced on machines with large accelerators. The results are ranges and are
-never mixed with timed rows.
+Such a model has no graph, or does not fit the machines on which we can measure. The results are
+ranges on machines with large accelerators, and are never mixed with timed rows.
 """
 
 from __future__ import annotations
@@ -36,9 +35,7 @@ _LEAST_DEVICE_GIB = 40
 class EstimatedRow:
     """A model's full training on a machine under a price plan, with its time and its cost.
 
-    ``flops`` is the number of operations, ``peak_flops`` the machine's peak rate in operations a
-    second. The low end of ``time`` assumes the highest utilisation of that peak, the high end the
-    lowest.
+    The low end of ``time`` assumes the highest utilisation of ``peak_flops`` (operations a second).
     """
 
     model: Model
@@ -63,11 +60,10 @@ class EstimatedRow:
 def estimated_rows(inputs: Inputs, rows: tuple[Row, ...]) -> Mapping[str, tuple[EstimatedRow, ...]]:
     """Estimated rows by model id, for models without a timed training in ``rows``.
 
-    The cheapest row comes first. Rows whose price has a drawback (it is assumed, say) follow, and
-    rows in an unusual currency come last. A model has rows only on machines whose accelerators
-    together hold its weights, gradients and Adam moments. A model with a graph has no entry if its
-    weights, gradients and moments fit into 16 GiB, a common GPU's memory. Models whose operations
-    are unknown have no entry.
+    The cheapest row comes first. Rows whose price has a drawback (it is assumed, say) follow, then
+    rows in an unusual currency. Machines must hold the weights, gradients and Adam moments. A model
+    with a graph has no entry if these fit into 16 GiB, a common GPU's memory. Models whose
+    operations are unknown have no entry.
     """
     catalogue = inputs.catalogue
     timed = {row.observed.workload.id for row in rows if row.mode == "training"}
@@ -93,10 +89,7 @@ def _cheapest_first(usual: str | None, row: EstimatedRow) -> tuple[bool, bool, D
 
 
 def states_bytes(catalogue: Catalogue, model: Model, cache: Path | None = None) -> int:
-    """Bytes of the weights, gradients and Adam moments of a training, without activations.
-
-    Returns 0 if the number of parameters is neither declared nor counted.
-    """
+    """Bytes of weights, gradients and Adam moments, without activations; 0 if they are unknown."""
     if model.declared is not None:
         return int(model.declared.parameters * _BYTES_PER_PARAMETER)
     counted = arithmetic_of_model(catalogue, model, cache)
@@ -124,11 +117,7 @@ def _estimates_by_plan(
 
 
 def _full_training_flops(inputs: Inputs, model: Model) -> Decimal | None:
-    """FLOPs of a full training; None if it fits on a common GPU, or if the FLOPs are unknown.
-
-    A training fits if its parameters, gradients and Adam moments need at most 16 GiB. A model whose
-    size is declared, instead of a graph, has FLOPs at any size.
-    """
+    """FLOPs of a full training; None if unknown, or if a graph's training fits a common GPU."""
     catalogue = inputs.catalogue
     if model.declared is not None:
         return training_flops(model, None)

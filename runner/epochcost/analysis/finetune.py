@@ -1,7 +1,7 @@
 """Compute time, memory and cost of a language model's training on every machine.
 
-Fine-tuning and pre-training are planned in the same way. Each machine gets the fastest layout that
-fits its memory. Times are predicted from published trainings, none of which used ONNX Runtime.
+Each machine gets the fastest layout that fits its memory. Times are predicted from published
+trainings, none of which used ONNX Runtime.
 """
 
 from __future__ import annotations
@@ -67,8 +67,7 @@ _LEAST_CAPABILITY: Mapping[str, str] = {"bf16": "7.0", "fp8": "8.9"}
 class TrainingDemand:
     """A training of a model on ``total`` tokens, in sequences of ``length`` tokens.
 
-    ``rank`` is the rank of LoRA adapters, ``machines`` the number of machines of one kind that
-    train together. ``limits`` are the deadline and the budget of the training.
+    ``rank`` is that of LoRA adapters. ``machines`` machines of one kind train together.
     """
 
     model: str
@@ -124,10 +123,9 @@ class FinetuneAnswer:
     """Machines and their prices for a training, and the cheapest or fastest ``choice``.
 
     ``offers`` are sorted by cost; those with a drawback (an assumed price, say) come last.
-    ``memory`` lists what fills the memory of a device of ``choice``. ``odds`` has, for each machine
-    within the demand's limits, the probability of being the cheapest. ``published`` has the
-    published trainings of the demanded model by the demanded method. ``chips`` names all chips on
-    which trainings of any model, by any method, were published.
+    ``memory`` lists what fills a device of ``choice``. ``odds`` are those of being the cheapest,
+    for machines within the limits. ``published`` has trainings of this model by this method,
+    ``chips`` all chips with a published training of any model.
     """
 
     demand: TrainingDemand
@@ -140,10 +138,7 @@ class FinetuneAnswer:
     chips: tuple[str, ...]
 
     def extrapolates(self, way: Way) -> str:
-        """The name of the chip in ``way`` if no published training used this chip; else empty.
-
-        The predicted time of ``way`` is then extrapolated from other chips.
-        """
+        """The chip in ``way`` if its time is extrapolated from other chips, else empty."""
         chip = way.setting.device.chip
         return "" if chip in self.chips else chip
 
@@ -174,9 +169,8 @@ class TuningMarket:
     def answer(self, demand: TrainingDemand) -> FinetuneAnswer:
         """Price a training on every kind of machine.
 
-        Raises InputError if the model's spec lacks dimensions of a decoder, or if the sequences
-        exceed the model's context. Also raises it if the model fits no machine, or if no priced
-        machine meets the limits.
+        Raises InputError for a spec without dimensions, and for sequences beyond the context. Also
+        raises it if the model fits no machine, or if no priced machine meets the limits.
         """
         decoder, form = self._decoder(demand)
         sequences = max(int(demand.total) // demand.length, 1)

@@ -1,8 +1,7 @@
 """Count the bytes that training a decoder takes on a device, from the decoder's dimensions.
 
-Activations are counted as in Korthikanti et al. 2022 (arXiv 2205.05198), for gated feed-forward
-layers and fused attention. Weights of 4 bits are counted as in Dettmers et al. 2023 (arXiv
-2305.14314, section 3).
+Activations, for gated feed-forward layers and fused attention: Korthikanti et al. 2022 (arXiv
+2205.05198). Weights of 4 bits: Dettmers et al. 2023 (arXiv 2305.14314, section 3).
 """
 
 from __future__ import annotations
@@ -43,11 +42,10 @@ class MemoryPart:
 class Counts:
     """Numbers of a decoder's parameters and activations, from which its memory follows.
 
-    ``embeddings`` is the number of parameters of the embeddings and the head. ``adapters`` is the
-    number of parameters of low-rank adapters of rank 1 at all attention and feed-forward matrices;
-    adapters of rank r have r times as many. ``attention_width`` is the number of values per token
-    that the attention of one layer stores for the backward pass. ``active_width`` is the total
-    feed-forward width of the experts that process a token.
+    ``embeddings`` counts the parameters of the embeddings and the head, ``adapters`` those of
+    low-rank adapters of rank 1 at all matrices of the layers. ``attention_width`` is the number of
+    values per token that one layer's attention stores for the backward pass. ``active_width`` is
+    the total feed-forward width of the experts that process a token.
     """
 
     embeddings: int
@@ -60,7 +58,7 @@ def counts_of(decoder: Decoder, form: DecoderForm) -> Counts:
     """Count parameters and activations of a decoder from its dimensions.
 
     Embeddings and head use one table or two, a feed-forward layer two matrices or, if gated, three.
-    Of these four cases, the one that best fits ``form.parameters`` is used.
+    The case that best fits ``form.parameters`` is used.
     """
     queries, keys = (
         heads * decoder.head_size for heads in (decoder.heads, decoder.key_value_heads)
@@ -140,8 +138,7 @@ def _activation_and_logit_parts(
 ) -> Iterator[MemoryPart]:
     """Yield the memory of activations and of logits.
 
-    Each layer stores the inputs of its matrix products, norms and activation functions for the
-    backward pass. A norm stores its input in fp32.
+    A layer stores the inputs of its matrix products, norms (in fp32) and activation functions.
     """
     form, tokens = setting.form, round(setting.tokens)
     norms = 2 * form.hidden * (_HALF + _HALF + _SINGLE)

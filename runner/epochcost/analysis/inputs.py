@@ -1,6 +1,5 @@
 """Read a project: its stored results, and the ratios of our times to other frameworks' times.
 
-If a file cannot be read, or names a model or machine without a spec, there is a warning.
 benchmarks/training_step.py and benchmarks/inference.py write the file of ratios.
 """
 
@@ -46,9 +45,8 @@ _TableT = TypeVar("_TableT", bound=Sized)
 class StepRatio:
     """The time of our training step divided by the time of PyTorch's.
 
-    ``where`` names the compared batch size or dimensions ("at batch size 4") if they differ from
-    the trial's. ``near`` is False if the compared batch size is over twice or under half the
-    trial's: then the ratio is not representative.
+    ``where`` names the compared batch size or dimensions if they differ from the trial's. ``near``
+    is False if the batch sizes differ by more than a factor of two.
     """
 
     value: Decimal
@@ -58,10 +56,7 @@ class StepRatio:
 
 @dataclass(frozen=True, slots=True)
 class SlowerInference:
-    """Inference of a model that takes longer in our runtime than in another ``runtime``.
-
-    ``value`` is the time in our runtime, ONNX Runtime, divided by the time in ``runtime``.
-    """
+    """Inference that takes ``value`` times as long in ONNX Runtime as in another ``runtime``."""
 
     value: Decimal
     runtime: str
@@ -73,11 +68,10 @@ class SlowerInference:
 class StepRatios(BaseModel):
     """Our times divided by other frameworks' times, in nested mappings.
 
-    ``models`` is for training on a CPU, with the keys model, batch size, threads and PyTorch's mode
-    ("eager" or "compile"). ``gpu`` is for training on a GPU, with the keys model, precision, batch
-    size and mode. ``inference`` is for inference on the CPU named ``cpu``, with the keys model,
-    batch size, threads and runtime. ``dimensions`` has the timed sizes of graph dimensions, by
-    model and dimension, where they differ from the spec's.
+    ``models``, for training on a CPU, has the keys model, batch size, threads and PyTorch's mode
+    ("eager" or "compile"). ``gpu``, for training on a GPU, has the keys model, precision, batch
+    size and mode. ``inference``, on the CPU named ``cpu``, has the keys model, batch size, threads
+    and runtime. ``dimensions`` has sizes of graph dimensions that differ from the spec's.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -89,11 +83,10 @@ class StepRatios(BaseModel):
     gpu: dict[str, dict[str, dict[int, _Ratios]]] = {}
 
     def of(self, trial: Trial) -> StepRatio | None:
-        """The time of our training step divided by that of PyTorch's fastest mode.
+        """The ratio to PyTorch's fastest mode for a trial; None if the model was never compared.
 
-        None if they were never compared. If the trial's batch size was not compared, the nearest
-        compared batch size is used. If a CPU trial's number of threads (0 means all) was not
-        compared at a batch size, the largest compared number is used.
+        Of the compared batch sizes, the nearest is used. If a CPU trial's number of threads (0
+        means all) was not compared, the largest compared number is used.
         """
         model, batch_size, threads = trial.model, trial.batch_size, trial.session.threads
         batches = _without_empty(self.gpu.get(model, {}).get(trial.precision, {}))
@@ -136,10 +129,7 @@ def _without_empty(tables: Mapping[int, _TableT]) -> dict[int, _TableT]:
 
 
 def read_ratios(path: Path) -> StepRatios:
-    """Read the ratios of our times to PyTorch's; no ratios if there is no file.
-
-    Raises ResultError for an invalid file.
-    """
+    """Read the file of ratios, none if it is missing; raises ResultError for an invalid file."""
     if not path.is_file():
         return StepRatios(models={})
     try:
@@ -152,10 +142,7 @@ def read_ratios(path: Path) -> StepRatios:
 
 @dataclass(frozen=True, slots=True)
 class StoredResult:
-    """A result, its file, and the file's address on the site.
-
-    ``result`` lacks the rounds that other programs disturbed, unless all rounds were disturbed.
-    """
+    """A result without disturbed rounds (unless all are), its file and the address on the site."""
 
     result: Result
     path: Path
@@ -175,11 +162,10 @@ class StoredCeilings:
 class Inputs:
     """A project's specs, results and other records, from which all figures are computed.
 
-    ``limits`` has the largest batch sizes that ran, ``trainings`` has trainings on real data, and
-    ``reported`` has runs measured with other tools. Their keys are the records' files. ``problems``
-    has sentences on faulty files. ``cache`` is a shared folder of computed values; None disables
-    the cache. ``folders`` contain the results. ``docs`` contains the files of ratios and of
-    prediction errors.
+    ``limits`` has the largest batch sizes that ran, ``trainings`` trainings on real data,
+    ``reported`` runs measured with other tools; their keys are files. ``problems`` has sentences on
+    faulty files. ``cache`` is a folder of computed values, or None for no cache. ``folders``
+    contain the results. ``docs`` contains the files of ratios and of prediction errors.
     """
 
     catalogue: Catalogue
@@ -222,12 +208,7 @@ class Inputs:
 def read_inputs(
     catalogue: Catalogue, results: Sequence[Path], docs: Path, cache: Path | None = None
 ) -> Inputs:
-    """Read a project's results and other records, and the ratios to other frameworks' times.
-
-    The folders ``results`` have results, peak rates, batch limits, trainings and reported runs. The
-    folder ``docs`` has the file of our times divided by other frameworks' times. Faulty files are
-    left out and listed in ``problems`` of the returned inputs.
-    """
+    """Read a project's records; faulty files are left out and listed in ``Inputs.problems``."""
     problems: list[str] = []
 
     stored = [file for folder in results for file in _stored(folder, catalogue, problems)]
@@ -269,11 +250,10 @@ def read_inputs(
 def _declared_machine_by_host(
     catalogue: Catalogue, stored: Iterable[StoredResult]
 ) -> Mapping[str, str]:
-    """Map each host (a computer, by its fingerprint) to the declared machine that it is.
+    """Map each host (a computer, by its fingerprint) to the declared machine that its results name.
 
-    The spec of a declared machine states CPU and memory. The results of a host name the machine.
-    Results that contradict the machine's spec are ignored. A host is left out if its remaining
-    results name several declared machines.
+    The spec of a declared machine states CPU and memory. Results that contradict the spec are
+    ignored. A host whose results name several declared machines is left out.
     """
     declared: dict[str, set[str]] = {}
     for result in (file.result for file in stored if not file.result.contradictions):
@@ -299,11 +279,7 @@ def _read_sound_records(
     problems: list[str],
     fault_of: Callable[[SidecarT], str | None] = lambda _: None,
 ) -> dict[Path, SidecarT]:
-    """Read the usable records in folders, by file; report all other files in ``problems``.
-
-    A record is usable if its file is valid and ``fault_of`` returns None. ``fault_of`` may return a
-    message instead, for example if the project lacks a spec that the record names.
-    """
+    """Read valid records for which ``fault_of`` returns None; report others in ``problems``."""
     sound: dict[Path, SidecarT] = {}
     for loaded in (load_sidecars(folder, kind) for folder in folders):
         problems += [f"{fault} (left out of the site)" for fault in loaded.faults]

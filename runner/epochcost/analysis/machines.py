@@ -1,7 +1,4 @@
-"""Identify the machine of a measured, published or predicted time, and name it for readers.
-
-A machine has a kind (the id of its spec), a host and the device in use.
-"""
+"""Identify the machine of a measured, published or predicted time, and name it for readers."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ _MARKS = re.compile(r"\((?:R|TM)\)|\bCPU\b|@ .*$|\bProcessor\b|\b\d+-Core\b", re
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """A machine by its kind, its host and the device that a workload used.
+    """A machine by its kind (the id of its spec), its host and the device that a workload used.
 
     ``host`` distinguishes measured hosts of one kind; None for published figures.
     """
@@ -44,10 +41,8 @@ def measured_machine(
 ) -> Machine:
     """The machine of a measurement, with a name for readers.
 
-    A host is one computer of the kind that the spec ``hardware`` describes. If the spec leaves CPU
-    and GPUs to detection at run time, the name states the detected chip and number of vCPUs. If
-    ``only_host`` is False, several hosts of this spec were measured, and the name states the host.
-    ``gpu`` is the number of the GPU in use if ``device`` is ``cuda``.
+    If the spec leaves CPU and GPUs to detection at run time, the name states the chip and vCPUs. It
+    states the host unless ``only_host``: then no other host of the spec was measured.
     """
     chip = _gpu_name(environment, gpu) if device == "cuda" else cpu_name(environment)
     name = hardware.name

@@ -48,13 +48,11 @@ Prices = Mapping[tuple[str, str, str], Decimal]
 
 @dataclass(frozen=True, slots=True)
 class CellsValue:
-    """One or two ``cells`` (trials on machines) to measure next, and what measuring them improves.
+    """One or two cells to measure next, and what measuring them improves.
 
-    An answer is the choice of the cheapest machine for a model and mode. Its regret is the extra
-    cost of the chosen machine, as a share of the lowest cost. Measuring the cells lowers the
-    expected regret of some answers. ``answers`` counts the answers whose fall is at least a tenth
-    of the largest. ``saved`` is the mean fall of the counted answers, if all cells chosen earlier
-    have been measured.
+    An answer is the choice of the cheapest machine for a model and mode. ``answers`` counts the
+    answers whose expected regret falls by at least a tenth of the largest fall. ``saved`` is the
+    mean of these falls, if all cells chosen earlier have been measured.
     """
 
     cells: tuple[Cell, ...]
@@ -74,10 +72,8 @@ class CellsValue:
 class Step(NamedTuple):
     """The one or two times to measure next, and the regret saved for each job.
 
-    ``times`` has the indices of these times in the covariance of all times. A step has two times if
-    only both together show which of two machines is cheaper. Regret is the extra cost of the
-    machine chosen for a job, as a share of the job's lowest cost. ``saved`` has the expected fall
-    of the regret of each job that several machines can do.
+    ``times`` has indices in the covariance of all times: two if only both together show which
+    machine is cheaper. ``saved`` has an element for each job that several machines can do.
     """
 
     times: tuple[int, ...]
@@ -87,9 +83,8 @@ class Step(NamedTuple):
 def _saved_regret(gaps: Vector | Matrix, variances: Vector | Matrix) -> Matrix:
     """The expected saving for each rival, if measurements that favour it lead to a switch to it.
 
-    ``gaps`` has log(rival's cost / cheapest cost). Measurements will change each gap by a random
-    amount of mean 0; ``variances`` has the variances of these amounts. The amounts are assumed to
-    be logistic, so that the expected saving, a fall of log(cost), has a closed form.
+    ``gaps`` has log(rival's cost / cheapest cost). Measurements change each gap by a random amount,
+    assumed logistic with mean 0 and these ``variances``. A saving is a fall of log(cost).
     """
     scales = np.sqrt(3 * np.maximum(variances, 1e-12)) / math.pi
     saving: Matrix = scales * np.logaddexp(0, -gaps / scales)
@@ -99,9 +94,9 @@ def _saved_regret(gaps: Vector | Matrix, variances: Vector | Matrix) -> Matrix:
 def _likely_rivals(ways: Ways, covariance: Matrix) -> tuple[Labels, Labels, Matrix]:
     """Pair a job's cheapest machine with the rivals that measurements may show to be cheaper.
 
-    At most nine rivals are kept: those to which a switch is expected to save most. Returns three
-    arrays over the r pairs. The first two have the rows, in ``covariance`` [t, t], of the cheapest
-    machine's time and of the rival's time. The third is log(rival's cost / cheapest cost), [r, 1].
+    At most nine rivals are kept: those to which a switch is expected to save most. Returns the rows
+    in ``covariance`` [t, t] of the cheapest machine's and of the rivals' times, [r] each. The third
+    array, [r, 1], has log(rival's cost / cheapest cost).
     """
     times, costs = map(np.array, zip(*ways, strict=True))
     best, rivals, gaps = times[0], times[1:], costs[1:] - costs[0]
@@ -120,13 +115,10 @@ def steps(
 ) -> Iterator[Step]:
     """Choose which times to measure, those that save most regret per dollar first.
 
-    Regret is the extra cost of the machine that the current times suggest, compared with the truly
-    cheapest machine. ``covariance`` [t, t] is the covariance of the errors in the logarithms of the
-    t times. The number of a time's row in ``covariance`` identifies the time.
-
-    A step names one time, or the two times that together show which of two machines is cheaper. All
-    steps together name at most ``most`` times. The steps end when no measurement saves noticeable
-    regret. ``dollars`` has the price of measuring each time that can be measured. ``noise`` is the
+    ``covariance`` [t, t] is that of the errors in the logarithms of the t times, which are
+    identified by their rows. A step names one time, or two that together show which of two machines
+    is cheaper. All steps together name at most ``most`` times. They end when no measurement saves
+    noticeable regret. ``dollars`` has the price of each time that can be measured. ``noise`` is the
     variance of a measured time's relative error.
     """
     pairs = [_likely_rivals(ways, covariance) for ways in jobs if len(ways) > 1]
@@ -166,10 +158,9 @@ def _revealed_parts(
 ) -> Matrix:
     """Compute how measurements of k times reduce the variances of r errors, as an array [k, r].
 
-    The sum of the squares in a column is the reduction of one error's variance. The r errors are
-    those of logarithms of times, or of ratios of times. ``times`` has the indices of the k times in
-    ``covariance`` [t, t]. ``errors`` [t, r] has the covariances of the r errors with those of all t
-    times. ``noise`` is the variance of a measured time's error.
+    The sum of the squares in a column is the reduction of one error's variance. ``times`` has the
+    rows of the k times in ``covariance`` [t, t]. ``errors`` [t, r] has the covariances of the
+    errors with all times. ``noise`` is the variance of a measured time's error.
     """
     measured = covariance[np.ix_(times, times)] + noise * np.eye(len(times))
     parts: Matrix = np.linalg.solve(np.linalg.cholesky(measured), errors[[*times]])
@@ -181,10 +172,8 @@ def order_by_value(
 ) -> tuple[CellsValue, ...]:
     """Choose at most ``most`` cells to measure, those that save most regret per dollar first.
 
-    A cell is a trial on a kind of machine. Regret is the extra cost of a machine that is chosen as
-    the cheapest for a model and mode, but is not. Cells that save nothing are not chosen, nor are
-    cells whose time is already measured or has no prediction. Raises InputError for a table of
-    published speeds that cannot be read.
+    Cells that save nothing, are already measured or have no prediction are left out. Raises
+    InputError for a table of published speeds that cannot be read.
     """
     works = {(cell.trial.model, cell.trial.mode) for cell in cells}
     times = _measured_or_predicted_times(inputs, sorted({model for model, _ in works}))
@@ -207,10 +196,9 @@ def order_by_value(
 def _best_cell_by_time(
     catalogue: Catalogue, cells: Iterable[Cell], prices: Prices, times: Mapping[Observation, int]
 ) -> Mapping[int, Cell]:
-    """Map the index of each predicted time to the best cell (trial on a machine) to measure it.
+    """Map the index of each predicted time to the best cell to measure it.
 
-    ``times`` has each observation's index, its row in the covariance of all times. Cells in the
-    prediction's precision are preferred, then cheaper cells, then cells with a larger batch.
+    Cells in the prediction's precision are preferred, then cheaper cells, then larger batches.
     """
     predicted = {
         (observed.machine.hardware, observed.workload.id, observed.mode): (observed, time)

@@ -1,8 +1,4 @@
-"""Collect the measured and published times of workloads, each as an `Observation`.
-
-An observation has no price. The module `predicted` makes observations of predicted times.
-``Workload`` identifies a model in rows, charts and pages; `machines` identifies machines.
-"""
+"""Collect measured and published times as objects of class `Observation`, without prices."""
 
 from __future__ import annotations
 
@@ -84,21 +80,17 @@ class Evidence:
 class Observation:
     """The time of a workload on a machine, with everything that prices and pages need.
 
-    ``step`` is the mean time of a batch, None if a source states epochs only. ``epoch`` is the time
-    of an epoch; None for inference. ``epochs_known`` is False if the batch is larger than every
-    batch size in the model's spec. Such a training may need more epochs (Shallue et al., arXiv
-    1811.03600).
-
-    ``own_price`` is the id of the price that a published time's source states. ``doubts`` are
-    reasons to doubt the time, such as an unstable measurement or a machine that differs from its
-    spec. ``watts`` is the power that ``meters`` read during the steps. ``peak_memory_bytes`` is the
-    most memory that the measuring process used: GPU memory for CUDA, else the host's memory.
+    ``step`` is the mean time of a batch, None if a source states epochs only. ``epoch`` is None for
+    inference. ``epochs_known`` is False if the batch is larger than every batch size in the model's
+    spec. Such a training may need more epochs (Shallue et al., arXiv 1811.03600). ``own_price`` is
+    the id of the price that a published time's source states. ``watts`` is the power that
+    ``meters`` read. ``peak_memory_bytes`` is that of the measuring process: GPU memory for CUDA,
+    else host memory.
 
     ``variant`` describes settings other than the defaults. ``vcpus`` is the number of CPUs to which
     the trial was pinned, None for all. ``agreement`` compares the outputs with those in fp32.
-    ``precision`` is that of most arithmetic, empty if unknown. For a prediction, ``draws`` are
-    samples of log(time / predicted time). The samples of a model on several machines are
-    correlated.
+    ``precision`` is that of most arithmetic, empty if unknown. ``draws`` are samples of log(time /
+    predicted time). The draws of a model on several machines are correlated.
     """
 
     workload: Workload
@@ -177,11 +169,10 @@ class Observation:
         return self.epoch if goal == "epoch" else self.full
 
     def work(self, goal: Goal) -> MachineTime:
-        """The machine time to bill for an epoch, a full training or a million inferences.
+        """The machine time to bill for a goal.
 
-        A full training is billed as a job of its own. The other goals are billed as a part of a
-        longer use of the machine. Their bill includes no starts or interruptions, and the time is
-        not rounded up.
+        A full training is billed as a job of its own. The other goals are parts of a longer use of
+        the machine, without starts and interruptions; their time is not rounded up.
         """
         time = self.time(goal)
         assert time is not None, "a goal that the work is about has a time"
@@ -215,12 +206,10 @@ _KEPT = Keep(
 def observe(inputs: Inputs, workloads: Collection[str] | None = None) -> tuple[Observation, ...]:
     """Make an observation of each published time, and of each time measured in default settings.
 
-    The default settings are fp32 on the first GPU or on all CPUs. Published times of a job on
-    several machines are left out. If a trial was repeated on a host, the latest result counts. An
-    earlier result of the same software, graph and spec is kept if the later one has fewer rounds
-    without disturbance by other programs. Measured times come first, in the order of the files.
-    LoadGen's scenarios and the phases of decoders have no observation. ``workloads`` are ids; None
-    means all workloads.
+    The default settings are fp32 on the first GPU or on all CPUs. Of repeated trials on a host,
+    `representatives` chooses a result. Published times of a job on several machines, LoadGen's
+    scenarios and the phases of decoders are left out. Measured times come first, in the order of
+    the files. ``workloads`` are ids; None means all workloads.
     """
     published = _published(inputs.catalogue, workloads)
     return *_measured(inputs, workloads, variants=False), *published

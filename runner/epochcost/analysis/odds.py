@@ -1,9 +1,7 @@
 """Compute the probability that a choice is the cheapest, from draws of all alternatives' costs.
 
-A draw is a random sample. Predicted times on several machines share most of their error. They are
-drawn jointly, so that the shared error cancels in comparisons. A measured or published time is
-drawn from its own interval. Costs of one machine under several price plans come from the same drawn
-times.
+A draw is a random sample. Predicted times on several machines are drawn jointly, so that the error
+that they share cancels. All price plans of a machine use the same drawn times.
 """
 
 from __future__ import annotations
@@ -66,8 +64,7 @@ class Odds(Generic[KeyT]):
     def regret_if_lost(self) -> float:
         """Mean extra cost, as a share of the lowest cost, over draws that the choice loses.
 
-        The choice loses a draw if another way is cheaper. If the choice is one of n cheapest ways,
-        the draw counts as (n - 1) / n of a lost draw. 0 if the choice never loses.
+        If the choice ties with n - 1 ways, (n - 1) / n of the draw is lost. 0 if it never loses.
         """
         return self.regret / (1 - self.wins) if self.wins < 1 else 0.0
 
@@ -81,9 +78,7 @@ class Odds(Generic[KeyT]):
 def odds(choice: KeyT, costs: Mapping[KeyT, Vector]) -> Odds[KeyT]:
     """Compute how likely ``choice`` and each other way to do a job cost least, from cost draws.
 
-    ``costs`` has the draws of each way's cost. If ways tie for the lowest cost of a draw, each gets
-    an equal share of the draw. A cost of 0 counts as ``_LEAST_COST``, so that the ratio of two
-    costs is finite.
+    Ways that tie for the lowest cost share the draw equally. A cost of 0 counts as ``_LEAST_COST``.
     """
     costs = {key: np.maximum(cost, _LEAST_COST) for key, cost in costs.items()}
     drawn = np.stack(list(costs.values()))
@@ -114,9 +109,7 @@ def times_over(value: Decimal, reference: Decimal) -> float:
 def odds_sentence(chances: Odds[KeyT], quantity: Quantity = "cost", among: str = "machines") -> str:
     """State in how many draws the choice is best, and how much worse it is in the others.
 
-    In a draw, the way with the lowest cost or time (``quantity``) is best. Where another way is
-    best, the choice's mean extra cost or time is stated. Readers see a draw as a scenario: "97 of
-    100 scenarios". ``among`` is the noun for the ways. Empty if the choice is the only way.
+    Readers see a draw as a scenario. ``among`` is the noun for the ways. Empty if there is one way.
     """
     if len(chances.shares) == 1:
         return ""
@@ -138,10 +131,7 @@ def scenarios(share: float) -> str:
 
 
 def draws_along(observed: Observation, time: Time, values: Sequence[Decimal]) -> Vector:
-    """Draw ``DRAWS`` values of a quantity that depends on an observation's time.
-
-    ``values`` are the quantity at the low end, the mean and the high end of ``time``.
-    """
+    """Draws [DRAWS] of a quantity with ``values`` at the low end, mean and high end of ``time``."""
     return values_along(time_draws(observed, time), time, values)
 
 
@@ -149,8 +139,7 @@ def values_along(drawn_times: Vector, time: Time, values: Sequence[Decimal]) -> 
     """Compute draws [DRAWS] of a quantity from draws of the time on which it depends.
 
     ``drawn_times`` has draws of log(drawn time / mean of ``time``). ``values`` has the quantity at
-    the low end of the interval of ``time``, at the mean and at the high end. Between these three
-    times, the quantity is interpolated; beyond them, it is extrapolated.
+    the low end, the mean and the high end of ``time``. Others are interpolated or extrapolated.
     """
     ends = zip((time.low, time.mean, time.high), values, strict=True)
     points = sorted({(float(at), max(float(value), _LEAST_COST)) for at, value in ends})
@@ -168,8 +157,7 @@ def values_along(drawn_times: Vector, time: Time, values: Sequence[Decimal]) -> 
 def time_draws(observed: Observation, time: Time) -> Vector:
     """Draws [DRAWS] of log(t / m), where t is a possible true time and m the mean of ``time``.
 
-    ``time`` is the observation's time for a goal, such as an epoch. If ``observed`` has draws of a
-    forecast, they are returned. Else log(t / m) is normal; 95 % are in the interval of ``time``.
+    Without draws of a forecast, log(t / m) is normal with 95 % in the interval of ``time``.
     """
     if observed.draws is not None:
         return observed.draws.values

@@ -1,7 +1,6 @@
 """Collect the times of a decoder's phases: reading a prompt (prefill) and adding a token (decode).
 
-Times are interpolated between the measured lengths of prompts and contexts, and unknown beyond
-them. ``tokens`` computes the cost of requests from these times.
+Times are interpolated between the measured lengths of prompts and contexts, and unknown beyond.
 """
 
 from __future__ import annotations
@@ -28,10 +27,7 @@ from epochcost.units import runtime_words
 
 @dataclass(frozen=True, slots=True)
 class PhaseTime:
-    """The measured time of a phase for ``sequences`` sequences at once.
-
-    ``watts`` is the power that a meter read, or None.
-    """
+    """The measured time of a phase for ``sequences`` sequences at once, and the metered power."""
 
     phase: Phase
     sequences: int
@@ -71,10 +67,7 @@ class TimedDecoder:
 
     @property
     def sequences(self) -> tuple[int, ...]:
-        """The numbers of sequences with which decoding was timed, ascending.
-
-        Empty if no prefill was timed, because the time of a request needs both phases.
-        """
+        """Numbers of sequences with which decoding was timed, ascending; empty without prefill."""
         if not self.steps("prefill", 1):
             return ()
         return tuple(
@@ -89,11 +82,7 @@ class TimedDecoder:
         return {name: (min(tokens), max(tokens)) for name, tokens in lengths.items()}
 
     def steps(self, name: str, sequences: int) -> tuple[tuple[int, Time], ...]:
-        """Pairs of a length in tokens and the time of a step at this length, shortest first.
-
-        A step of the phase "prefill" reads prompts of this length. A step of "decode" adds a token
-        to each of ``sequences`` sequences, after a context of this length.
-        """
+        """Pairs of a length (prompt or context, in tokens) and a step's time, shortest first."""
         pairs = (
             (timed.phase.tokens, timed.step)
             for timed in self.phases
@@ -117,8 +106,7 @@ def ends_of(steps: Sequence[tuple[int, Time]]) -> Iterator[list[tuple[int, Decim
 def seconds_at(points: Sequence[tuple[int | Decimal, Decimal]], tokens: Decimal) -> Decimal:
     """Interpolate the seconds for the length ``tokens`` between ``points`` (length, seconds).
 
-    ``tokens`` may also be an `Expression`, in spite of its annotation. The result is then a formula
-    instead of a number (see `cost.tracing`).
+    ``tokens`` may be an `Expression`; the result is then a formula (see `cost.tracing`).
     """
     seconds = points[0][1]
     for (low, fast), (high, slow) in itertools.pairwise(points):
@@ -128,11 +116,7 @@ def seconds_at(points: Sequence[tuple[int | Decimal, Decimal]], tokens: Decimal)
 
 
 def timed_decoders(inputs: Inputs, model: str | None = None) -> tuple[TimedDecoder, ...]:
-    """Collect the times of decoders' phases from trials with default settings, in any precision.
-
-    ``model`` is the id of the decoder, None for all decoders. The order is that of the result
-    files.
-    """
+    """Phase times of a decoder (None: all decoders) in default settings, but any precision."""
     named = (stored for stored in inputs.stored if model in (None, stored.result.trial.model))
     groups = group_by(of_whole_machines(named, Phase), _setting)
     return tuple(_decoder(inputs, group) for group in groups.values())

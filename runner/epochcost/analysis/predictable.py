@@ -1,7 +1,4 @@
-"""Decide whether a machine's times can be predicted: find its devices, or say why not.
-
-``rates`` collects the rates from which predictions learn; ``predicted`` predicts the times.
-"""
+"""Decide whether a machine's times can be predicted: find its devices, or say why not."""
 
 from __future__ import annotations
 

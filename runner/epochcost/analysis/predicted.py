@@ -1,10 +1,7 @@
 """Predict the times of workloads that were not measured, as objects of class `Observation`.
 
-Predictions learn from published rates: examples a second of a model on a device. For a machine
-whose GPUs or CPUs have no such rates, `NoTime` states why nothing is predicted. Times are predicted
-for the pinned version of ONNX Runtime, or for an older one on GPUs that the pinned version does not
-support. On GPUs, times are also predicted for another framework: that in which a source ran the
-most similar published model.
+Predictions learn from published rates: examples a second of a model on a device. Times are for the
+pinned ONNX Runtime, or for an older version on GPUs that it does not support.
 """
 
 from __future__ import annotations
@@ -53,9 +50,7 @@ _KINDS = {"cuda": "GPUs", "cpu": "CPUs"}
 class NoTime:
     """The reason why the model or the machine with this ``id`` has no predicted time.
 
-    If the reason applies to some machines only, ``machines`` has their names. If it applies only to
-    GPUs or only to CPUs, ``device`` is "cuda" or "cpu". If it applies only to training or only to
-    inference, ``mode`` is not empty.
+    If ``machines``, ``device`` ("cuda" or "cpu") or ``mode`` is set, the reason is limited to it.
     """
 
     id: str
@@ -74,18 +69,14 @@ class NoTime:
 class Predictions:
     """Predicted times as observations, and the models and machines without a prediction.
 
-    If a source published a rate (examples a second) of the model on the machine's devices, the
-    observation has this rate and the kind ``published``. All others are ``predicted``.
+    An observation has the kind ``published`` if a source published its rate, else ``predicted``.
     """
 
     observations: tuple[Observation, ...]
     without: tuple[NoTime, ...]
 
     def missing_from(self, observed: Iterable[Observation]) -> Iterator[Observation]:
-        """Yield the predictions for which ``observed`` has no time.
-
-        A time replaces a prediction of the same workload, machine, mode and software stack.
-        """
+        """Yield predictions without an observation of this workload, machine, mode and stack."""
         timed = {_work(observation) for observation in observed}
         return (observation for observation in self.observations if _work(observation) not in timed)
 
@@ -104,10 +95,7 @@ class _PredictionTask:
 
 @dataclass(frozen=True, slots=True)
 class _TasksOfDevice:
-    """The predictions to make for all GPUs or for all CPUs, and what has no prediction.
-
-    ``without`` has the models and machines that get no prediction, with reasons.
-    """
+    """The predictions to make for all GPUs or for all CPUs, and what has no prediction."""
 
     tasks: Sequence[_PredictionTask]
     forecaster: Forecaster
@@ -116,10 +104,9 @@ class _TasksOfDevice:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class JointTimes:
-    """Predicted times, each with its row in ``covariance`` [n, n].
+    """Predicted times, each with its row in ``covariance`` [n, n] of the errors of log(time).
 
-    ``covariance`` is the covariance of the errors in the logarithms of the times. Machines with the
-    same devices share a row.
+    Machines with the same devices share a row.
     """
 
     rows: Mapping[Observation, int]
@@ -131,13 +118,12 @@ def predict_times(
 ) -> Predictions:
     """Predict training and inference of the models on every machine of the catalogue.
 
-    If ``precision`` is None, each machine's usual precision is used: mixed on tensor cores, else
-    fp32. Times are predicted for ONNX Runtime. On GPUs, times are also predicted for another
-    framework: that in which a source ran the published model with the most similar graph. The batch
-    size is the largest in the spec that fits into memory. A training batch that does not fit is
-    split into equal parts that fit. On CPUs, inference is also predicted for the smallest batch in
-    the spec. Without tables of published rates, nothing is predicted. Raises InputError for a table
-    that cannot be read.
+    Times are for ONNX Runtime and, on GPUs, also for the framework in which a source ran the
+    published model with the most similar graph. If ``precision`` is None, each machine's usual
+    precision is used: mixed on tensor cores, else fp32. The batch size is the largest in the spec
+    that fits into memory. A training batch that does not fit is split into equal parts that fit. On
+    CPUs, inference is also predicted for the smallest batch in the spec. Without published rates,
+    nothing is predicted. Raises InputError for a table that cannot be read.
     """
     timed: list[Observation] = []
     without: list[NoTime] = []
@@ -171,12 +157,7 @@ def _tasks_by_device(
     *,
     with_programs: bool = True,
 ) -> Iterator[_TasksOfDevice]:
-    """Yield the predictions to make for GPUs, then for CPUs; nothing without published rates.
-
-    Times are predicted for ONNX Runtime. On GPUs, they are also predicted for another framework:
-    that in which a source ran the published model whose graph is most similar to the model's. If
-    ``with_programs`` is False, only ONNX Runtime is predicted.
-    """
+    """Yield the predictions for GPUs, then for CPUs; ``with_programs`` adds other frameworks."""
     catalogue = inputs.catalogue
     if not catalogue.tables_of("examples"):
         return
@@ -317,11 +298,7 @@ def _tasks_and_missing_times(
 
 
 def _parts_of_batch(batch: int, devices: int) -> Iterable[int]:
-    """The possible sizes of the parts if a batch is split equally, the largest first.
-
-    A step may process a batch in such parts, one after the other, and add up their gradients. A
-    part has at least an example for each device.
-    """
+    """Sizes of equal parts of a batch, the largest first, each at least the number of devices."""
     return (batch // parts for parts in range(2, batch // devices + 1) if batch % parts == 0)
 
 
@@ -330,9 +307,8 @@ def _tasks_by_software(
 ) -> Iterator[_PredictionTask]:
     """Yield the predictions to make for ONNX Runtime (if ``place`` runs it) and for ``program``.
 
-    ``work`` asks for the time at the largest batch size that fits into memory. For inference in
-    ONNX Runtime on a CPU, the time at ``least_batch`` is predicted, too. ``least_batch`` is the
-    smallest batch size in the model's spec.
+    ``work`` has the largest batch size that fits into memory. Inference in ONNX Runtime on a CPU is
+    also predicted at ``least_batch``, the smallest batch size in the model's spec.
     """
     if place.software:
         if work.mode == "inference" and place.hardware.device == "cpu" and least_batch < work.batch:
@@ -346,10 +322,7 @@ def _tasks_by_software(
 
 
 def _batch_sizes_by_mode(model: Model) -> Mapping[Mode, tuple[int, ...]]:
-    """The spec's batch sizes by mode.
-
-    Training with frozen parameters is left out, because no published rate is like it.
-    """
+    """The spec's batch sizes by mode; training with frozen parameters is left out."""
     sizes: dict[Mode, tuple[int, ...]] = {}
     if model.training is not None and is_whole_pass(model, "training"):
         sizes["training"] = model.training.batch_sizes

@@ -1,8 +1,6 @@
 """Measure the errors of predictions and the cost of trusting them, and store both in a file.
 
-The computation takes a minute, so pages quote the file. The file has a digest of the code and of
-all data except prices. A different digest reveals that the figures are out of date. To measure an
-error, the package ``predict`` predicts a published speed from other published speeds only.
+Pages quote the file, because the computation takes a minute. A digest reveals an outdated file.
 """
 
 from __future__ import annotations
@@ -66,15 +64,13 @@ class Shown:
 class Trust:
     """The contents of the file of prediction errors, which are measured by withholding rates.
 
-    Published rates are withheld in four ways: those of one accelerator, generation, model or source
-    at a time. They are then predicted from all other rates. ``all`` has the errors of each way,
-    over all rates. ``groups`` has the errors of each way for each withheld accelerator, generation,
-    model or source.
-
-    ``classes`` has the errors of the first way for each source and mode, and for each precision and
-    mode. ``ratios`` has errors of predicted ratios between two accelerators. ``shown`` has
-    published and predicted times for a chart. ``prices_of`` is the day of the newest price; prices
-    turn ratios of rates into ratios of costs. ``digest`` identifies all inputs except prices.
+    The published rates of one accelerator, generation, model or source at a time are withheld and
+    predicted from all others. ``all`` has the errors of each of these four ways, over all rates.
+    ``groups`` has them for each withheld accelerator, generation, model or source. ``classes`` has
+    errors with a withheld accelerator, by source and mode, and by precision and mode. ``ratios``
+    has errors of predicted ratios between two accelerators. ``shown`` has times for a chart.
+    ``prices_of`` is the day of the newest price; prices turn ratios of rates into ratios of costs.
+    ``digest`` identifies all inputs except prices.
     """
 
     digest: str
@@ -105,8 +101,7 @@ class Headline:
 def headline(trust: Trust, withheld: Withheld = "accelerator") -> Headline | None:
     """Summarize the errors of the predictions of all published speeds; None if there are none.
 
-    ``withheld`` says which speeds were left out of the data when a speed was predicted: by default,
-    all speeds of its accelerator.
+    A speed is predicted without all speeds of its accelerator, or of what ``withheld`` names.
     """
     errors = trust.all.get(withheld)
     if errors is None:
@@ -133,11 +128,7 @@ def as_text(trust: Trust) -> str:
 
 
 def stale_fault(root: Path, docs: Path) -> Fault | None:
-    """A fault if the file of prediction errors is invalid or out of date, else None.
-
-    The file is out of date if the devices or published speeds below ``root``/specs, or the code of
-    predictions, have changed. There is no fault if the folder ``docs`` lacks the file.
-    """
+    """A fault if the file of prediction errors is invalid or outdated; None if it is missing."""
     path = docs / TRUST_FILE
     try:
         trust = read_trust(docs)
@@ -150,11 +141,7 @@ def stale_fault(root: Path, docs: Path) -> Fault | None:
 
 
 def digest(root: Path) -> str:
-    """A digest of the data and code that determine prediction errors, to detect stale errors.
-
-    The digest covers the published speeds of models, the devices, and the source code that
-    predicts. Prices and the code's comments and docstrings do not count.
-    """
+    """A digest of devices, published speeds and prediction code, not of comments or docstrings."""
     content = hashlib.sha256()
     folders = (root / "specs/devices", root / "specs/observations")
     specs = (path for folder in folders for path in sorted(folder.rglob("*.*")))
@@ -179,8 +166,8 @@ def _statements(source: str) -> str:
 def trust_of(catalogue: Catalogue, say: Callable[[str], None]) -> Trust | None:
     """Withhold accelerators, generations, models and sources in turn to measure prediction errors.
 
-    None if there are no rates or no prices. To show progress, ``say`` is called with the name of
-    what is withheld next. Raises InputError for a table of observations that cannot be read.
+    ``say`` gets the name of what is withheld next, to show progress. None without rates or prices.
+    Raises InputError for a table of observations that cannot be read.
     """
     devices = Devices(catalogue.devices.values())
     learnt = learnt_rates(catalogue, devices)

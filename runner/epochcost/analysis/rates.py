@@ -1,9 +1,7 @@
 """Collect our own rates on GPUs, and all rates on CPUs, from which predictions learn.
 
-A rate is a number of examples a second. Rates on CPUs come from our results, from published
-trainings (specs/published) and from published tables of rates (specs/observations). Results that
-other programs disturbed are left out. Published rates on GPUs are read by `predict.learnt`. In this
-module, the "make" of a CPU is its name, such as "Intel Xeon (Cascade Lake)".
+A rate is a number of examples a second. Rates on CPUs come from our results, from specs/published
+and from specs/observations. `predict.learnt` reads published rates on GPUs.
 """
 
 from __future__ import annotations
@@ -52,10 +50,9 @@ _LEAST_MAKES = 3
 
 
 def cpu_device(make: str, vcpus: int) -> Device:
-    """Describe ``vcpus`` vCPUs of the CPU ``make`` as a device, for predictions.
+    """Describe ``vcpus`` vCPUs of a CPU with the name ``make`` as a device, for predictions.
 
-    ``make`` becomes the name of the chip. The device's peak rates of arithmetic and memory are
-    proportional to ``vcpus``, and equal for all makes.
+    Peak rates of arithmetic and memory are proportional to ``vcpus``, and equal for all makes.
     """
     stem = re.sub(r"[\W_]+", "-", make.casefold()).strip("-") or make
     # Not validated: any text may be a make, and no spec has such an id.
@@ -96,8 +93,7 @@ def cpu_rates(
     """The fp32 rates of workloads on CPUs, and the devices of these rates.
 
     A device is a CPU model with a number of vCPUs. If fewer than three CPU models have rates, no
-    rates are returned. ``profiles`` has operations and bytes of the models' graphs, by model id.
-    Raises InputError for a table of published rates that cannot be read.
+    rates are returned. Raises InputError for a table of published rates that cannot be read.
     """
     rows = [*_measured(inputs, profiles), *_published(inputs.catalogue, profiles)]
     for table in (listed for listed in inputs.catalogue.observations.values() if listed.cpus):
@@ -117,9 +113,8 @@ def gpu_rates(
 ) -> Iterator[Placed]:
     """Yield the rates that we measured on a single GPU (``device``) of the machine ``hardware``.
 
-    Recurrent models are left out. So are models whose graph differs much in operations and bytes
-    from the graphs of all rates in ``published``. Results that contradict the machine's spec are
-    left out, too. The precision may be any; all other settings must be the defaults.
+    Recurrent models are left out, and models whose graph is unlike the graphs of all rates in
+    ``published``. The precision may be any; all other settings must be the defaults.
     """
     measured = _usable_results(inputs, "cuda")
     results = [result for result in measured if result.hardware == hardware.id]
@@ -135,10 +130,7 @@ def gpu_rates(
 
 
 def _usable_results(inputs: Inputs, provider: Provider) -> Iterator[Result]:
-    """Yield results with times of steps.
-
-    Disturbed results and training with frozen parameters are left out.
-    """
+    """Yield undisturbed results of whole steps that do not contradict the machine's spec."""
     for stored in representatives(inputs.stored):
         result, trial = stored.result, stored.result.trial
         whole = is_whole_pass(inputs.catalogue.models[trial.model], trial.mode)
@@ -179,10 +171,7 @@ def _measured_rate(work: Question, step_seconds: float, half_width: float) -> Pl
 
 
 def _half_widths(results: Sequence[Result], cache: Path | None) -> tuple[float, ...]:
-    """Half the width of the interval of each result's mean step time, relative to the mean.
-
-    Computing one width takes milliseconds, so the widths of all results are cached together.
-    """
+    """Half the width of the interval of each result's mean step time, relative to the mean."""
     content = [_summarised_content(result) for result in results] if cache else None
 
     def compute() -> tuple[float, ...]:

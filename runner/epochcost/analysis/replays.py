@@ -1,8 +1,4 @@
-"""Replay declared trainings on spot machines, over a recorded trace of prices.
-
-This module collects the inputs of a replay from the catalogue and from known times. `cost.replay`
-simulates jobs and policies.
-"""
+"""Replay declared trainings on spot machines; `cost.replay` simulates jobs and policies."""
 
 from __future__ import annotations
 
@@ -39,9 +35,9 @@ _MOST_PER_HOUR, _LEAST_PER_HOUR = 3600.0, 1e-6
 class Replayed:
     """The outcome of a replay, with a result for each policy.
 
-    The first of ``results`` belongs to the policy of staying in the zone that turned out best.
-    ``time`` is the training's time without interruptions; ``kind`` says whether that time is
-    measured, published or predicted. A checkpoint of the training has ``state_gb`` gigabytes.
+    The first of ``results`` is for staying in the best zone. ``time`` excludes interruptions;
+    ``kind`` says whether this time is measured, published or predicted. A checkpoint has
+    ``state_gb`` gigabytes.
     """
 
     spec: ReplayedJob
@@ -79,8 +75,7 @@ class Replayed:
     def cost_at(self, per_hour: float) -> float:
         """Expected cost of the job if it stays on spot, at ``per_hour`` interruptions an hour.
 
-        The price is the mean spot price of the zone that was best in the replay for a training that
-        never moves. The time between the job's saves follows Young's rule.
+        The price is the mean spot price in the zone ``home``. The saves follow Young's rule.
         """
         between = SECONDS_PER_HOUR / per_hour
         interval = max((2 * self.job.save_seconds * between) ** 0.5, 1.0)
@@ -91,8 +86,7 @@ class Replayed:
 def play(catalogue: Catalogue, observations: Iterable[Observation], spec: ReplayedJob) -> Replayed:
     """Simulate a declared training on spot machines, over a recorded trace of prices.
 
-    ``spec`` names the training and the trace. The training's time comes from ``observations``.
-    Raises InputError if the time is unknown, or if the trace or the job is invalid.
+    Raises InputError if no observation has the training's time, or if the trace or job is invalid.
     """
     trace = read_trace(catalogue.files[f"replays/{spec.id}"].parent / spec.trace)
     market = Market(trace)
@@ -137,10 +131,7 @@ def _shortest_full_training(observations: Iterable[Observation], spec: ReplayedJ
 
 
 def _parameters_and_states_gb(catalogue: Catalogue, model: Model) -> float:
-    """GB of parameters and optimizer states in fp32.
-
-    Raises InputError if the model has no graph, or if its spec declares no training.
-    """
+    """GB of parameters and optimizer states in fp32; InputError without a graph or training."""
     counted = arithmetic_of_model(catalogue, model)
     if counted is None or model.training is None:
         raise InputError(f"{model.id}: expected a model with a graph, found none: give state_gb")

@@ -1,8 +1,4 @@
-"""Compute the cost of tokens in runs that a reader measured with another tool.
-
-The price is given by the reader, or is the machine's price. The bill is divided by all tokens, by
-tokens read, and by tokens written. These three costs must not be added.
-"""
+"""Compute the cost of tokens in runs that a reader measured with another tool."""
 
 from __future__ import annotations
 
@@ -28,8 +24,8 @@ class ReportedRow:
     """A reported run, with the cost of a million tokens counted in three ways.
 
     ``per_million`` spreads the run's whole cost over all tokens, ``per_million_read`` over the
-    tokens read only, and ``per_million_written`` over the tokens written only. ``plan`` describes
-    the price. ``hour`` is the cost of an hour of all machines or GPUs of the run.
+    tokens read only, ``per_million_written`` over those written only. These costs must not be
+    added. ``hour`` is the cost of an hour of all machines or GPUs of the run.
     """
 
     record: ReportedRun
@@ -109,9 +105,8 @@ def _plan_and_hourly_cost(
 ) -> tuple[str, Cost]:
     """The price in words, and the hourly cost of all GPUs of the run, or of all its machines.
 
-    If the reader states a price per GPU-hour, the cost is that of the run's GPUs. Otherwise, the
-    cost is that of the run's machines, under the plan that the reader names or at the machine's
-    usual price.
+    The GPUs are paid if the reader states a price per GPU-hour. Otherwise the machines are paid,
+    under the plan that the reader names or at the machine's usual price.
     """
     terms, catalogue = record.terms, inputs.catalogue
     with exact_arithmetic():
@@ -130,11 +125,7 @@ def _plan_and_hourly_cost(
 
 
 def _tokens_and_seconds(run: ToolRun) -> tuple[Decimal, Decimal, Decimal]:
-    """Tokens read, tokens written and seconds of a run.
-
-    If one of these numbers is unknown, the numbers for one second of the run are returned. They
-    come from the run's tokens per second.
-    """
+    """Tokens read, tokens written and seconds of a run, or of one second if one is unknown."""
     if run.seconds is not None and run.read is not None and run.written is not None:
         return Decimal(run.read), Decimal(run.written), Decimal(repr(run.seconds))
     every, written = run.tokens_per_second or 0, run.written_per_second or 0

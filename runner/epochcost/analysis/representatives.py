@@ -1,7 +1,4 @@
-"""Choose the result that represents a workload on a host, and list reasons to doubt a result.
-
-The modules `observations`, `serving` and `tokens` compute times and costs from results.
-"""
+"""Choose the result that represents a workload on a host, and list reasons to doubt a result."""
 
 from __future__ import annotations
 
@@ -50,11 +47,9 @@ def representatives(stored: Sequence[StoredResult]) -> tuple[StoredResult, ...]:
 def of_whole_machines(
     stored: Iterable[StoredResult], work: type[Phase] | type[Requests]
 ) -> tuple[StoredResult, ...]:
-    """Choose one result of each of a decoder's trials on a whole machine, usually the latest.
+    """Choose one result, usually the latest, of each of a decoder's trials on a whole machine.
 
-    The trials have default settings, but any precision. Trials on a part of the CPUs are left out.
-    Results are of the same trial if host, model and batch size, for example, are the same. ``work``
-    is the kind of work: a decoder's phase, or requests.
+    The trials have default settings, but any precision. ``work`` selects phases or requests.
     """
     trials = ((result_file, result_file.result.trial) for result_file in stored)
     return representatives(

@@ -1,8 +1,7 @@
 """Compare the operations a second of a workload with the peak rates of its machine.
 
 Peak rates (roofs; Williams, Waterman and Patterson 2009, "Roofline") are the maker's, or those of
-the fastest matrix product and memory copy on the host. The bytes of a step are a lower bound of
-what the step reads and writes.
+the fastest matrix product and memory copy on the host.
 """
 
 from __future__ import annotations
@@ -48,11 +47,7 @@ class Roof:
 
 @dataclass(frozen=True)
 class MeasuredRoof:
-    """Measured peak rates of a host: operations and bytes a second.
-
-    ``ceiling`` has the rates at one number of threads and one precision. ``stored`` is the host's
-    file, with its other rates.
-    """
+    """A host's measured peak rates at one number of threads and one precision (``ceiling``)."""
 
     ceiling: Ceiling
     stored: StoredCeilings
@@ -72,8 +67,7 @@ class MeasuredRoof:
 class AchievedRate:
     """Operations a second of a timed workload, and a lower bound of its bytes a second.
 
-    ``measured`` are the roofs of the workload's host, fewest threads first; empty if the time is
-    published.
+    ``measured`` are the roofs of the host, fewest threads first; empty if the time is published.
     """
 
     observed: Observation
@@ -109,7 +103,7 @@ class AchievedRate:
 def achieved_rates(
     inputs: Inputs, hardware: Hardware, observations: Sequence[Observation]
 ) -> tuple[AchievedRate, ...]:
-    """For each workload, mode and machine, the timing with most operations a second, fastest first.
+    """For each workload, mode, machine and kind of evidence, the fastest timing; fastest first.
 
     Workloads whose operations cannot be counted are left out.
     """
@@ -177,8 +171,7 @@ def _step_flops_and_bytes(
 ) -> tuple[float, float] | None:
     """Operations of a step, and the least bytes that it reads and writes; None if unknown.
 
-    The bytes are those of weights, gradients and optimizer states, without activations. The result
-    is None for training with frozen parameters, because the formulas assume all gradients.
+    Bytes of activations do not count. Training with frozen parameters is unknown.
     """
     forward = counted.forward_flops * observed.batch_size
     weights = float(counted.read_whole * BYTES_PER_NUMBER)

@@ -1,8 +1,6 @@
 """Combine each timed workload with each price plan of its machine into a row, and rank rows.
 
-The site's costs of training and of inference in full batches come from rows; those of serving
-requests do not. A row is about one machine. If no price of the machine is known, the row has no
-cost.
+Rows are about training and inference in full batches; `serving` and `tokens` price requests.
 """
 
 from __future__ import annotations
@@ -44,8 +42,7 @@ WORK_WORDS: Mapping[Goal, str] = {**GOAL_WORDS, "epoch": "an epoch", "full": "a 
 class Row:
     """A timed workload under one price plan; ``costs`` has the cost of each goal, such as an epoch.
 
-    ``current`` is False if the plan has a newer price; tables show such a row with its date, but it
-    is never chosen as the cheapest or fastest. ``price`` is None if no price is known.
+    ``current`` is False if the plan has a newer price. ``price`` is None if no price is known.
     """
 
     observed: Observation
@@ -60,28 +57,18 @@ class Row:
 
     @property
     def answers(self) -> bool:
-        """Whether the row is allowed as the cheapest or fastest choice.
-
-        Its price must be current, and the number of epochs for its batch size must be known.
-        """
+        """Whether the row may be chosen: its price is current and its epochs are known."""
         return self.current and self.observed.epochs_known
 
     @property
     def reservation(self) -> str:
-        """The row's drawback, such as an imprecise time or an assumed price; empty if none.
-
-        A row with a drawback is chosen as the cheapest or fastest only if all rows have one.
-        """
+        """The row's drawback, such as an imprecise time or an assumed price; empty if none."""
         of_price = self.price.reservation if self.price else ""
         return self.observed.imprecise or of_price
 
     @property
     def drawbacks(self) -> tuple[bool, bool]:
-        """Whether the price has a drawback (is assumed, say), and whether the time is imprecise.
-
-        Rows are sorted by this pair first, and only then by cost: rows without drawbacks come
-        first.
-        """
+        """Whether the price has a drawback (is assumed, say), and whether the time is imprecise."""
         return bool(self.price and self.price.reservation), bool(self.observed.imprecise)
 
     @property
@@ -163,9 +150,8 @@ def _order(row: Row) -> tuple[object, ...]:
 def by_stack(rows: Iterable[Row], goal: Goal) -> tuple[tuple[Row, ...], ...]:
     """Group the rows that have a time by software stack, the stack with the surest figures first.
 
-    A stack's best row is the cheapest of those with the mildest drawbacks. The best rows of two
-    stacks are compared by these criteria, in this order: no drawback (an assumed price, say); a
-    known precision; measured before published before predicted; other software (PyTorch, say)
+    The stacks' best rows are compared by these criteria, in this order: no drawback (an assumed
+    price, say); a known precision; measured before published before predicted; other software
     before ONNX Runtime. A stack is last if none of its rows may be chosen as the cheapest.
     """
     groups = group_by((row for row in rows if row.time(goal)), lambda row: row.observed.stack)
@@ -173,12 +159,7 @@ def by_stack(rows: Iterable[Row], goal: Goal) -> tuple[tuple[Row, ...], ...]:
 
 
 def better_known(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
-    """The rows of the preferred software stack for ``goal``; empty if no row has a time.
-
-    A stack is ONNX Runtime, or all other programs with published times. The stacks' best rows
-    decide by these criteria, in this order: no drawback (such as an assumed price); a known
-    precision; measured before published before predicted; other programs before ONNX Runtime.
-    """
+    """The rows of the first stack of `by_stack`; empty if no row has a time."""
     return next(iter(by_stack(rows, goal)), ())
 
 
@@ -192,10 +173,9 @@ def _uncertainty(rows: Sequence[Row], goal: Goal) -> tuple[bool, bool, int, bool
 
 
 def contenders(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
-    """The best row of each machine, the cheapest first; all rows are of one software stack.
+    """The best row of each machine in the stack of `better_known`, the cheapest first.
 
-    The stack is the preferred one for ``goal``. Only machines whose best row has the least drawback
-    (such as an assumed price) of all machines are kept. Empty if no row has a cost.
+    Only rows with the least drawback (an assumed price, say) are kept. Empty if no row has a cost.
     """
     ranked = ranking(better_known(rows, goal), goal)
     return tuple(row for row in ranked if row.drawbacks == ranked[0].drawbacks)
@@ -215,9 +195,9 @@ def odds_of(choice: Row, rows: Iterable[Row], goal: Goal) -> Odds[Machine]:
 def ranking(rows: Iterable[Row], goal: Goal) -> tuple[Row, ...]:
     """Choose the best row of each machine, and sort these rows from best to worst.
 
-    Rows without a drawback are best, then rows with only an imprecise time, then rows whose price
-    has a drawback (it is assumed, say). Among equal drawbacks, the cheaper row is better. All rows
-    must belong to one software stack. Only rows in the most frequent currency are ranked.
+    Rows without a drawback come first, then rows with only an imprecise time, then rows whose price
+    has a drawback (it is assumed, say). Equal drawbacks are sorted by cost. All rows must belong to
+    one software stack. Only rows in the most frequent currency are ranked.
     """
     candidates = [
         Candidate(row, time.mean, estimate)
@@ -237,11 +217,7 @@ def usual_currency(currencies: Iterable[str]) -> str | None:
 
 
 def cheapest_price(costs: Sequence[tuple[Price, Decimal]]) -> Price | None:
-    """The price with the lowest cost in ``costs``, of those that are still offered and plausible.
-
-    Of these prices, only those in their most frequent currency are compared. None if no price is
-    left.
-    """
+    """The cheapest price, if any is still offered and plausible, in the most frequent currency."""
     sound = [(cost, price) for price, cost in costs if not price.flaw]
     usual = usual_currency(price.currency for _, price in sound)
     same = (pair for pair in sound if pair[1].currency == usual)
@@ -268,8 +244,7 @@ def in_usual_currency(
 class Offer:
     """A job, the ``row`` with its machine and price, and the range of its cost (``interval``).
 
-    ``row`` has the time of one epoch, one full training or a million inferences on the machine.
-    ``job`` repeats this work any number of times, which need not be a whole number.
+    ``job`` repeats the work of ``row``, such as a full training, any number of times.
     """
 
     row: Row
@@ -288,10 +263,9 @@ class Offers:
 def offers(rows: Iterable[Row], goal: Goal, repetitions: Decimal) -> Offers:
     """Make offers from rows of a software stack; a job is ``goal`` done ``repetitions`` times.
 
-    Rows are left out if their price is superseded, if their number of epochs is unknown, or if they
-    are not in the most frequent currency. Of the other rows, only those with the least drawback
-    make offers: if a price is not assumed, say, no assumed price does. The time of a full training
-    includes machine starts and expected interruptions.
+    Rows at superseded prices, with unknown epochs or in an unusual currency are left out. Of the
+    others, only rows with the least drawback make offers: no assumed price beside a confirmed one,
+    say. The time of a full training includes machine starts and expected interruptions.
     """
     candidates: list[Candidate[Offer]] = []
     unpriced: list[tuple[Row, str]] = []
@@ -326,10 +300,7 @@ def _cost_and_time(candidate: Candidate[Offer]) -> str:
 
 
 def _make_offer(row: Row, goal: Goal, repetitions: Decimal) -> Candidate[Offer]:
-    """Make the candidate that does ``goal`` ``repetitions`` times on a row's machine.
-
-    Raises InputError with the reason if the row has no cost.
-    """
+    """Make a candidate for ``repetitions`` of ``goal``; raises InputError if there is no cost."""
     cost = row.cost(goal)
     if row.price is None or isinstance(cost, Unpriced):
         raise InputError(cost.reason if isinstance(cost, Unpriced) else "no price is known")

@@ -1,9 +1,7 @@
 """Price inference at the rates that were measured under LoadGen, MLPerf's load generator.
 
 LoadGen sends requests at random times with optional bounds on latency (scenario "server") or all at
-once ("offline"). `ServingRow` has the cost of a million samples in a scenario. `ServedDecoder` has
-the measurements of a decoder (a language model) in a serving engine, and the cost of tokens. Module
-``rows`` prices inference in full batches, without requests.
+once ("offline"). Module ``rows`` prices inference in full batches, without requests.
 """
 
 from __future__ import annotations
@@ -40,8 +38,7 @@ _RATE_PRECISION = Decimal("1.05")
 class ServingRow:
     """A LoadGen scenario on a machine under a price plan.
 
-    ``run`` is the run of LoadGen whose rate of samples is priced; it is None if latencies exceeded
-    their bound at every rate. ``million`` is the cost of a million samples at this rate.
+    ``run`` is the priced run, None if no rate kept the bound. ``million`` prices a million samples.
     """
 
     model: str
@@ -69,9 +66,7 @@ class ServingRow:
 def serving_rows(inputs: Inputs) -> tuple[ServingRow, ...]:
     """Make a row for each scenario, machine and current price, in the order of the result files.
 
-    A price is for a complete machine, so trials on a part of the machine's CPUs have no row. Trials
-    in other non-default settings have none either. Nor have requests to decoders, which are priced
-    by the token.
+    Trials in non-default settings have no row, nor have decoders, which are priced by the token.
     """
     loads = [
         stored
@@ -133,10 +128,9 @@ def _batching_words(load: Load, most: int) -> str:
 class ServedRate:
     """Measurements while requests arrive at a constant mean rate that the engine sustains.
 
-    The engine completed ``requests`` requests in ``seconds``. ``per_second`` is (``requests`` - 1)
-    / ``seconds``. Requests arrive at random times. So this rate may differ from the intended rate:
-    by about a tenth for a hundred requests. ``tokens`` has the latencies and the numbers of tokens.
-    ``good_share`` is the share of requests whose latencies kept their bounds; None if unknown.
+    ``per_second`` is (``requests`` - 1) / ``seconds``. Requests arrive at random times, so this
+    rate may differ from the intended rate: by about a tenth for a hundred requests. ``good_share``
+    is the share of requests whose latencies kept their bounds; None if unknown.
     """
 
     per_second: Decimal
@@ -146,17 +140,13 @@ class ServedRate:
     seconds: float
 
     def first_seconds(self, percent: Percent) -> float | None:
-        """A percentile of the seconds to the first token.
-
-        None if fewer than three requests took longer than this percentile.
-        """
+        """A percentile of seconds to the first token; None if under three requests take longer."""
         return self._seconds(percent, self.tokens.first.percentile(percent))
 
     def further_seconds(self, percent: Percent) -> float | None:
         """A percentile, over all answers, of the mean seconds between tokens within an answer.
 
-        The wait for the first token does not count. None if fewer than three answers are beyond the
-        percentile, which is then unreliable.
+        The wait for the first token does not count. None if fewer than three answers lie beyond.
         """
         return self._seconds(percent, self.tokens.further.percentile(percent))
 
@@ -173,9 +163,8 @@ class ServedRate:
 class ServedDecoder:
     """Measurements of a decoder behind a serving engine, on a machine and in a precision.
 
-    ``rates`` has measurements at ascending rates of requests, the last at the highest rate at which
-    latencies keep their bounds. ``rates`` is empty if no rate keeps them. ``joules_per_token`` is
-    the trial's energy, divided by all tokens read and written.
+    ``rates`` are ascending; the last is the highest at which latencies keep their bounds. ``rates``
+    is empty if there is no such rate. ``joules_per_token`` counts all tokens read and written.
     """
 
     model: str
@@ -200,9 +189,7 @@ class ServedDecoder:
     def per_million(self, rate: ServedRate) -> Cost:
         """Cost of a million tokens, prompts and answers together, on a machine rented for a month.
 
-        ``rate`` has the measurements at one rate of requests. If this is the highest rate found
-        within the bounds of latency, the true highest rate may be up to 5 % higher. The low end of
-        the cost is then the mean / 1.05.
+        For the highest rate, which may be 5 % too low, the low end of the cost is the mean / 1.05.
         """
         hour = None if self.price is None else hour_of(self.machine, self.price)
         if hour is None or self.price is None:
@@ -216,10 +203,7 @@ class ServedDecoder:
 
 
 def served_decoders(inputs: Inputs) -> Iterator[ServedDecoder]:
-    """Yield the measurements of decoders that an engine served on all CPUs and GPUs of a machine.
-
-    Each decoder has the cheapest current price of its machine.
-    """
+    """Yield decoders served on a whole machine, each at the machine's cheapest current price."""
     for stored in of_whole_machines(inputs.stored, Requests):
         record, requests = stored.result.measurement.served, stored.result.trial.work
         if record is not None and isinstance(requests, Requests):
@@ -255,11 +239,7 @@ def _joules_per_token(record: ServingRecord, energy: Energy) -> float | None:
 
 
 def _served_rates(record: ServingRecord, requests: Requests) -> Iterator[ServedRate]:
-    """Yield the measurements at each rate of requests in a trial, the lowest rate first.
-
-    The last rate is the highest at which latencies keep the bounds in ``requests``. The other rates
-    are percentages of this rate. If no rate keeps the bounds, nothing is yielded.
-    """
+    """Yield the measurements at each rate of requests in a trial, the lowest rate first."""
     shares = [run for run in record.runs if run.purpose == "share"]
     counted = [*shares, record.run] if record.run is not None else []
     for run in sorted(counted, key=lambda run: run.samples_per_second):

@@ -1,8 +1,4 @@
-"""Predict how many requests a second a machine answers, and with how many copies of the model.
-
-Every copy has the same number of devices, chosen so that the machine answers the most requests. A
-copy's memory for cached tokens limits how many sequences the copy answers at once.
-"""
+"""Predict how many requests a second a machine answers, and with how many copies of the model."""
 
 from __future__ import annotations
 
@@ -36,9 +32,8 @@ ValueT = TypeVar("ValueT", float, Vector)
 class Engine:
     """Software that serves decoders, and the devices that it supports.
 
-    ``capabilities`` has the least NVIDIA compute capability for each precision. ``on_processors``
-    lists the precisions in which it serves on CPUs. At most ``most_sequences`` sequences are
-    decoded at once.
+    ``capabilities`` has the least NVIDIA compute capability of each precision, ``on_processors``
+    the precisions on CPUs. At most ``most_sequences`` sequences are decoded at once.
     """
 
     name: str
@@ -119,8 +114,7 @@ class Layout:
     """Copies of a model on a machine, each on ``devices`` devices and with its own cache.
 
     A copy's cache has space for ``room`` tokens if every layer stores all of them. Layers with a
-    window store only the latest tokens of a sequence. In such a model, a long sequence needs less
-    space than its number of tokens suggests.
+    window store only the latest tokens of a sequence.
     """
 
     place: Place
@@ -141,31 +135,22 @@ class Layout:
         return self.place.count // self.devices
 
     def sequences(self, requests: Requests) -> list[int]:
-        """Numbers of sequences that a copy may serve at once: 1, 2, 4, ... up to the largest.
-
-        The largest is limited by the copy's cache and by the engine.
-        """
+        """Numbers of sequences at once: 1, 2, 4, ... up to the limit of the cache or engine."""
         most = min(self.room // self.form.kept_tokens(requests.tokens), self.engine.most_sequences)
         return powers_of_two(int(most))
 
     def cached_tokens(self, requests: Requests, sequences: int) -> float:
         """Number of tokens of each prompt that need no computation, because the cache has them.
 
-        The result is the least of three numbers. The first is the share ``requests.cached_share``
-        of the prompt. The second is all tokens but the last, which is always computed, because the
-        answer's first token follows from it. The third is the space (in tokens) that a request
-        leaves in its part of the cache; ``sequences`` requests at once have equal parts.
+        A prompt's last token is always computed. Other limits are ``requests.cached_share`` and the
+        space that ``sequences`` requests at once leave in the cache.
         """
         spare = max(0.0, self.room / sequences - self.form.kept_tokens(requests.tokens))
         return min(float(requests.cached_share) * requests.prompt, requests.prompt - 1.0, spare)
 
 
 def layouts_of(model: ServedModel, place: Place, engine: Engine) -> Iterator[Layout]:
-    """Yield layouts whose copies of the model have 1, 2, 4, ... devices each.
-
-    A layout is also yielded if the weights do not fit into a copy's devices. Its room for cached
-    tokens, ``room``, is then negative.
-    """
+    """Yield layouts with 1, 2, 4, ... devices a copy; ``room`` < 0 if the weights do not fit."""
     for devices in powers_of_two(place.count):
         spare = USABLE_MEMORY * place.memory_bytes * devices - model.weight_bytes
         yield Layout(place, engine, model.form, devices, spare / model.cached_bytes(devices))
@@ -175,9 +160,8 @@ def layouts_of(model: ServedModel, place: Place, engine: Engine) -> Iterator[Lay
 class _LayoutForecast:
     """A layout in which each copy serves ``sequences`` at once, with the forecasts of its phases.
 
-    ``output`` is the number of tokens of an answer. ``lone_token`` is the time of a token of a
-    single sequence. ``token`` is the time in which every sequence gets a token, while the server
-    also reads the prompts of new requests.
+    ``lone_token`` is the time of a token of a single sequence. ``token`` is the time in which every
+    sequence gets a token, while the server also reads new prompts.
     """
 
     layout: Layout
@@ -212,11 +196,7 @@ class _LayoutForecast:
 
     @property
     def capacity(self) -> Capacity:
-        """The capacity of the machine in this layout, from the forecast times.
-
-        In the result, ``draws`` are samples of log(t / predicted t). Here t is the machine's
-        seconds per request: 1 / the most requests a second.
-        """
+        """The capacity of the machine in this layout, from the forecast times."""
         first, token, seconds = self.first_token, self.token, self.predicted_seconds
         drawn = self.request_seconds(
             first.seconds * np.exp(first.draws.values), token.seconds * np.exp(token.draws.values)
@@ -247,8 +227,7 @@ def question_of(
     """Make a forecaster's question about the time of one phase of a request.
 
     The phase "first" (``kind``) lasts to the answer's first token, "token" from one token to the
-    next. Each copy of the model serves ``sequences`` sequences at once. The cache already has
-    ``cached`` tokens of each prompt.
+    next. The cache already has ``cached`` tokens of each prompt.
     """
     return ServingQuestion(
         form=model.form,
@@ -272,8 +251,7 @@ def predicted_capacities(
 ) -> tuple[list[tuple[Deployment, Capacity]], list[Refusal]]:
     """Choose the layout that answers most requests, for each machine and engine.
 
-    Returns a deployment and its capacity for each chosen layout. Machines on which no layout keeps
-    the latency bounds of ``requests`` are returned as refusals.
+    Machines on which no layout keeps the latency bounds of ``requests`` are returned as refusals.
     """
     options = _layout_forecasts(forecaster, model, layouts, requests)
     capacities, refusals = [], []
@@ -292,11 +270,7 @@ def predicted_capacities(
 def _layout_forecasts(
     forecaster: Forecaster, model: ServedModel, layouts: Iterable[Layout], requests: Requests
 ) -> Iterator[_LayoutForecast]:
-    """Yield a forecast for each layout and each number of sequences that a copy serves at once.
-
-    Each copy of the model serves 1, 2, 4, ... sequences at once, up to the limit of its cache or of
-    the engine. A forecast has the times to the first token and between tokens.
-    """
+    """Yield a forecast for each layout and each number of sequences that a copy serves at once."""
     options = []
     for layout in layouts:
         for sequences in layout.sequences(requests):
@@ -316,9 +290,7 @@ def fitting(
 ) -> tuple[list[Layout], list[Refusal]]:
     """Layouts in which each copy has room for a request, and refusals of the other machines.
 
-    A layout divides a machine's devices among copies of the model. A copy needs memory for the
-    weights and for the cached tokens of one of ``requests``. The engine of a machine is the first
-    of ``engines`` that supports the machine. A refusal states why a machine has no such layout.
+    The engine of a machine is the first of ``engines`` that serves the precision on the machine.
     """
     names = " or ".join(engine.name for engine in engines)
     unserved = f"not served by {names} in {model.precision}"

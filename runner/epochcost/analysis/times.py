@@ -1,7 +1,4 @@
-"""Find the times of workloads: measured, published or else predicted; and cache them.
-
-Only the workloads in question are read and predicted.
-"""
+"""Find and cache the times of the workloads in question: measured, published or else predicted."""
 
 from __future__ import annotations
 
@@ -24,10 +21,7 @@ from epochcost.specs.loader import FOLDER
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Times of workloads, and the models and machines without a time.
-
-    ``problems`` has sentences on faulty files of the project.
-    """
+    """Times, the models and machines without one, and sentences on faulty files (``problems``)."""
 
     observations: tuple[Observation, ...]
     without: tuple[NoTime, ...]
@@ -49,9 +43,8 @@ def times_of(
 ) -> Times:
     """Find times of ``workloads`` (ids) in ``precision``.
 
-    If ``precision`` is None, measured and published times of any precision count, and predictions
-    are in each machine's usual precision. Raises InputError for a table of published rates that
-    cannot be read.
+    If ``precision`` is None, measured and published times count in any precision, and predictions
+    use each machine's usual one. Raises InputError for a table of rates that cannot be read.
     """
     timed = [
         work for work in observe(inputs, workloads=workloads) if precision in (None, work.precision)
@@ -77,8 +70,7 @@ def cached_times(
 ) -> Times:
     """Times of a workload, read from ``cache`` unless a spec, a result or the code has changed.
 
-    Changed prices do not matter, because times do not depend on them. Raises InputError for an
-    unknown workload, and for a table of published rates that cannot be read.
+    Prices do not matter. Raises InputError for an unknown workload or unreadable published rates.
     """
     if workload not in catalogue.published:
         catalogue.model(workload)

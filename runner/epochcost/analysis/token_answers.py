@@ -1,8 +1,4 @@
-"""Find the machines and APIs that answer requests for tokens at the lowest cost.
-
-The times of prefill and decoding were measured with our runtime, or are predicted. Machines and
-APIs whose price has a drawback come last. Examples are an assumed price and an implausible price.
-"""
+"""Find the machines and APIs that answer requests for tokens at the lowest cost."""
 
 from __future__ import annotations
 
@@ -86,21 +82,14 @@ class BreakEven(NamedTuple):
 
     @property
     def busiest(self) -> Estimate:
-        """The machine's cost of a million tokens if it is busy for ``MOST_BUSY`` of the time.
-
-        This is the highest load of a machine; above it, requests wait long for each other.
-        """
+        """The machine's cost of a million tokens at its highest load, ``MOST_BUSY`` of the time."""
         full = self.offer.full
         low, mean, high = (cost / MOST_BUSY for cost in (full.low, full.mean, full.high))
         return replace(full, low=low, mean=mean, high=high)
 
     @property
     def comparison(self) -> str:
-        """How the machine's cost of tokens at its highest load compares with the API's cost.
-
-        The text is "less than" if the API costs more than the high end of the machine's cost.
-        Otherwise, the text is "about as much as".
-        """
+        """The text "less than" if ``busiest.high`` is below ``api``, else "about as much as"."""
         return "less than" if self.busiest.high < self.api else "about as much as"
 
 
@@ -108,11 +97,10 @@ class BreakEven(NamedTuple):
 class TokenAnswer:
     """Requests to a model in a precision, and the machines and APIs that can answer them.
 
-    ``offers`` has each machine under each price plan, ``apis`` has each API. Both are sorted by
-    cost and have only prices in the most frequent currency. ``refused`` has the machines that
-    cannot answer, and the machines and APIs with other currencies. ``served`` has our measurements
-    under load, ``reported`` has measurements by readers. ``published_precision`` is that of the
-    published weights.
+    ``offers`` has each machine under each price plan. ``offers`` and ``apis`` are sorted by cost,
+    in the most frequent currency. ``refused`` has machines that cannot answer, and machines and
+    APIs with other currencies. ``served`` has our measurements under load, ``reported`` those by
+    readers. ``published_precision`` is that of the published weights.
     """
 
     model: str
@@ -127,11 +115,7 @@ class TokenAnswer:
 
     @property
     def precision_words(self) -> str:
-        """The precision, with a note if the weights were published in it.
-
-        Examples are "fp8 (8 bits, as published)", and "fp8" if the weights were published in
-        another precision. The precision bf16 gets no note.
-        """
+        """The precision; except for bf16, with a note if the weights were published in it."""
         if self.precision == "bf16" or self.precision != self.published_precision:
             return self.precision
         return f"{self.precision} ({int(BITS[self.precision])} bits, as published)"
@@ -148,11 +132,7 @@ class TokenAnswer:
 
     @property
     def cheapest_machine(self) -> ServingOffer | None:
-        """The cheapest machine at a price without a drawback, or else at any price.
-
-        None without machines. A drawback is, for example, that the price is assumed or requires a
-        commitment.
-        """
+        """The cheapest machine, at a price without a drawback if any has one; None without any."""
         return next(iter(self.machines), None)
 
     @property
@@ -168,18 +148,14 @@ class TokenAnswer:
 
     @cached_property
     def odds(self) -> Odds[str] | None:
-        """Each machine's and API's probability of being the cheapest; None if there are none.
-
-        Prices with a drawback (assumed, say) are left out, unless all prices have a drawback.
-        """
+        """Each machine's and API's probability of being the cheapest; see `odds_of`."""
         return self.odds_of(self.ways)
 
     def odds_of(self, ways: Sequence[Way]) -> Odds[str] | None:
         """For each machine or API in ``ways``, the probability that it is the cheapest.
 
-        A machine or API whose price has a drawback (it is assumed, say) is left out, unless all
-        prices have a drawback. The result's ``choice`` is the first of the remaining ``ways``, in
-        the order in which they are passed. None if ``ways`` is empty.
+        Ways whose price has a drawback (it is assumed, say) are left out, unless all have one. The
+        ``choice`` of the result is the first remaining way. None if ``ways`` is empty.
         """
         competing = [way for way in ways if not way.price.reservation] or ways
         draws = {name_of(way): cost_draws(way, self.requests) for way in competing}
@@ -193,9 +169,8 @@ class TokenAnswer:
     def turn(self) -> BreakEven | None:
         """The lowest rate of requests at which a machine costs the same as the cheapest API.
 
-        Machines count only at a price without a drawback (an assumption, say). None without an API.
-        Also None if every machine costs more than the API even when the machine is busy for the
-        share ``MOST_BUSY`` of the time.
+        Only prices without a drawback (an assumption, say) count. None without an API, or if every
+        machine that is busy for the share ``MOST_BUSY`` costs more than the API.
         """
         api = self.cheapest_api
         turns = [
@@ -229,12 +204,7 @@ def _cheapest_first(way: Way) -> tuple[bool, Decimal]:
 
 
 class TokenMarket:
-    """The machines and APIs of a project that can serve the project's decoders.
-
-    ``answer`` compares their costs for given requests to a decoder. Data that all calls of
-    ``answer`` need is read only once. ``forecaster`` predicts times; by default, it is a
-    `ServingForecaster` that learns from the project's published token rates.
-    """
+    """The machines and APIs that can serve a project's decoders, with data that is read once."""
 
     def __init__(self, inputs: Inputs, forecaster: Forecaster | None = None) -> None:
         self.inputs = inputs
@@ -255,11 +225,7 @@ class TokenMarket:
 
     @cached_property
     def evidence(self) -> str:
-        """A digest of the data from which times are forecast.
-
-        The data are devices, the decoders in models' specs, and published token rates. The
-        machines' specs are not included.
-        """
+        """A digest of devices, decoders and token rates, from which times are forecast."""
         catalogue = self.inputs.catalogue
         decoders = {name: each.decoder for name, each in catalogue.models.items() if each.decoder}
         tables = catalogue.tables_of("tokens")
@@ -356,10 +322,7 @@ class TokenMarket:
 
 
 def usual_answers(market: TokenMarket) -> Mapping[str, TokenAnswer]:
-    """Answers to requests of a typical length, by model id, for each decoder that has an answer.
-
-    If no machine can answer requests of that length to a decoder, shorter requests are tried.
-    """
+    """Answers to typical requests by model id; to shorter ones if no machine can answer these."""
     answers: dict[str, TokenAnswer] = {}
     for model in market.inputs.catalogue.models.values():
         for requests in _USUAL if model.decoder else ():
@@ -382,11 +345,7 @@ def _no_answer_message(answer: TokenAnswer) -> str:
 
 
 def _measured_refusal(timed: TimedDecoder, slow_capacities: Sequence[Capacity]) -> Refusal:
-    """Why a timed decoder cannot answer the requests: too slow, or timed at other lengths.
-
-    ``slow_capacities`` has the machine's latencies at the lengths of the requests; all exceed the
-    bounds of the requests. If it is empty, the decoder was not timed at these lengths.
-    """
+    """Refuse a decoder: too slow, or not timed at these lengths if ``slow_capacities`` is empty."""
     where = f"{timed.machine.name} in {timed.precision}"
     if slow_capacities:
         times = [(float(each.first.mean), float(each.token.mean)) for each in slow_capacities]

@@ -40,8 +40,8 @@ class Requests:
     """Requests to a decoder: their rate, their lengths in tokens, and bounds on latencies.
 
     ``first_seconds`` bounds the time to the first token, ``token_seconds`` the time between tokens.
-    ``cached_share`` is the share of a prompt that is read from the prompt cache. ``written_share``
-    is the share of a prompt that is written to this cache. If ``batch``, answers may take a day.
+    ``cached_share`` of a prompt is read from the prompt cache, ``written_share`` is written to it.
+    If ``batch``, answers may take a day.
     """
 
     per_second: Decimal
@@ -79,10 +79,7 @@ class Requests:
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """A decoder on a machine, with its precision and its serving software.
-
-    Each of its ``copies`` runs on ``tensor_parallel`` devices.
-    """
+    """A decoder served on a machine; each of its ``copies`` runs on ``tensor_parallel`` devices."""
 
     machine: Machine
     precision: str
@@ -97,9 +94,8 @@ class Capacity:
     """The capacity of a machine if each copy of the model serves ``sequences`` at once.
 
     ``first`` is the time to the first token without waiting, ``token`` the time between tokens.
-    ``request`` is the inverse of the machine's rate of requests, not a latency: the time of a step
-    is divided equally among the requests it serves. ``draws`` are samples of log(r / mean of r),
-    where r is the predicted ``request``; None if the times were measured.
+    ``request`` is no latency, but the inverse of the machine's rate of requests. ``draws`` are
+    samples of log(``request`` / its mean), None if the times were measured.
     """
 
     sequences: int
@@ -121,9 +117,8 @@ class Capacity:
 def capacities(decoder: TimedDecoder, requests: Requests) -> Iterator[Capacity]:
     """Yield the machine's capacity for each number of sequences at once that was timed.
 
-    The computation assumes that a new request replaces each ended sequence. The time between two
-    tokens includes the reading of the new requests' prompts. A number of sequences is left out if
-    the prompt, or the context in the middle of an answer, is outside the timed lengths.
+    A new request replaces each ended sequence. A number of sequences is left out if the prompt, or
+    the context in the middle of an answer, is outside the timed lengths.
     """
     prompt, output = Decimal(requests.prompt), Decimal(requests.output)
     prefill = decoder.prefill(prompt)
@@ -145,19 +140,14 @@ def capacities(decoder: TimedDecoder, requests: Requests) -> Iterator[Capacity]:
 def token_seconds(prefill: Decimal, step: Decimal, output: Decimal, sequences: int) -> Decimal:
     """Mean seconds between two tokens of an answer, if ``sequences`` are served at once.
 
-    Each token takes a decoding step of ``step`` seconds. During an answer of ``output`` tokens,
-    each other sequence ends once, and a new request takes its place. The answer then waits
-    ``prefill`` seconds, while the machine reads the new prompt.
+    A decoding step takes ``step`` seconds. During an answer of ``output`` tokens, each other
+    sequence ends once. The answer then waits ``prefill`` seconds for the next prompt.
     """
     return step + prefill * (sequences - 1) / output
 
 
 def machines_for(per_second: Decimal, request_seconds: Decimal) -> Decimal:
-    """The whole number of machines, at least 1, for ``per_second`` requests a second.
-
-    A request occupies a machine for ``request_seconds``. Each machine is busy for at most the share
-    ``MOST_BUSY`` of the time.
-    """
+    """Machines (at least 1) for a rate of requests, each busy at most the share ``MOST_BUSY``."""
     return machines_for_load(per_second, request_seconds, MOST_BUSY)
 
 
@@ -166,8 +156,7 @@ def rented_per_million(
 ) -> Decimal:
     """Cost of a million tokens on machines that are rented all the time, idle or not.
 
-    ``hour`` is the hourly cost of one machine. The ``machines`` machines together answer
-    ``per_second`` requests a second, each of ``tokens`` tokens, read and written.
+    ``hour`` is one machine's hourly cost, ``per_second`` is for all, ``tokens`` for one request.
     """
     return hour * MILLION / (per_second * tokens * _HOUR_SECONDS) * machines
 
@@ -191,10 +180,8 @@ def ends_of_time(time: Time) -> tuple[Decimal, Decimal, Decimal]:
 class ServingOffer:
     """A machine under a price plan, for the requests in question.
 
-    The requests need ``machines`` machines, which are busy for the share ``busy`` of the time.
-    ``hour`` is the hourly cost of one machine. ``per_million`` is the cost of a million tokens,
-    with the machines' idle time. ``full`` is the cost of a million tokens on machines that are
-    never idle.
+    The requests keep ``machines`` machines busy for the share ``busy`` of the time. ``hour`` is the
+    hourly cost of one. ``per_million`` is for a million tokens with idle time, ``full`` without.
     """
 
     deployment: Deployment
@@ -233,11 +220,7 @@ class ApiOffer:
 def priced_offers(
     catalogue: Catalogue, deployments: Iterable[tuple[Deployment, Capacity]], requests: Requests
 ) -> tuple[ServingOffer, ...]:
-    """Price each deployment under each current price of its machine, cheapest first.
-
-    A price is current if no newer price of its plan supersedes it. Offers whose price has a
-    drawback (it is assumed, say) come last.
-    """
+    """Price deployments at all current prices; cheapest first, prices with drawbacks last."""
     plans = cache(partial(hourly_plans, catalogue))
     offers = (
         _offer(deployment, price, hour, capacity, requests)
@@ -275,8 +258,7 @@ def _offer(
 def cost_draws(offer: ServingOffer | ApiOffer, requests: Requests) -> Vector:
     """Draws [DRAWS] of the cost of a million tokens on machines or behind an API.
 
-    For each drawn time of a request, the fewest machines that can serve ``requests`` are rented, at
-    least one. An API costs the same in each draw.
+    Each draw rents the fewest machines that serve ``requests``. An API costs the same in each draw.
     """
     if isinstance(offer, ApiOffer):
         return np.full(DRAWS, float(offer.per_million))
@@ -298,10 +280,7 @@ def _estimate(price: Price, ends: Sequence[Decimal]) -> Estimate:
 
 
 def hour_of(machine: Machine, price: Price) -> Decimal | None:
-    """Hourly cost of a machine that serves without pause for a month.
-
-    None if the plan ``price`` cannot be applied to the machine.
-    """
+    """Hourly cost of a machine that serves for a month; None if the plan does not apply to it."""
     # Long enough that minimum charges and billing steps do not matter.
     month = Time.exact(HOURS_PER_BILLED_MONTH * _HOUR_SECONDS)
     cost = MachineTime(month, machine.vcpus, machine.device == "cuda", serving=True).cost(price)
@@ -309,11 +288,7 @@ def hour_of(machine: Machine, price: Price) -> Decimal | None:
 
 
 def hourly_plans(catalogue: Catalogue, machine: Machine) -> list[tuple[Price, Decimal]]:
-    """A machine's current prices, each with the mean cost of an hour in a month of serving.
-
-    A price is current if no newer price of its plan supersedes it. Prices whose plan cannot be
-    applied to the machine are left out.
-    """
+    """The current prices that can be applied to a machine, each with the result of `hour_of`."""
     prices = current_prices(catalogue.prices_of(machine.hardware))
     return [(price, hour) for price in prices if (hour := hour_of(machine, price)) is not None]
 
@@ -333,8 +308,7 @@ def api_request(api: ApiPrice, requests: Requests) -> Decimal:
 def break_even_per_second(offer: ServingOffer, api: ApiPrice, requests: Requests) -> Decimal | None:
     """Requests a second above which a machine is cheaper than the API.
 
-    None if the API is free or has another currency. Also None if this rate keeps a machine busy for
-    more than the share ``MOST_BUSY`` of the time.
+    None if the API is free or in another currency, or if the load would exceed ``MOST_BUSY``.
     """
     price = api_request(api, requests)
     if price <= 0 or api.currency != offer.price.currency:

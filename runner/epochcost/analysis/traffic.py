@@ -1,9 +1,7 @@
 """Describe the times of a decoder's phases on a device by a few numbers, for any traffic.
 
-A decoding step computes a token of each of c sequences; its time has three parts. The first depends
-only on c. The second grows with c times the context's length. The third is the wait while the
-server reads the prompts of new requests between steps. It grows with the tokens of the prompts, and
-with their pairs of query and key.
+The time of a decoding step of c sequences has three parts. The first depends only on c. The second
+grows with c times the context's length. The third is the wait while the server reads new prompts.
 """
 
 from __future__ import annotations
@@ -44,22 +42,21 @@ _COUNTS = (len(SEQUENCES), len(_PROMPTS), len(_PROMPTS), 2, 2)
 class DeviceTiming:
     """Predicted seconds of serving a decoder on devices of one kind, with one serving software.
 
-    ``layouts`` are the ways to place the decoder on devices to which these seconds apply. Let c be
-    the number of sequences served at once: 1, 2, 4, ... With empty caches, a decoding step takes
-    ``step`` (an element for each c). Each token in the cache of any sequence adds ``cached``.
+    These seconds apply to all ``layouts`` of the decoder. With empty caches, a decoding step of c
+    sequences takes ``step``, with an element for each c: 1, 2, 4, ... Each token in the cache of
+    any sequence adds ``cached``.
 
-    The reading of a prompt of n tokens delays the decoding of other requests by p(n) = ``read[0]``
-    + ``read[1]`` n + ``read[2]`` a(n). ``DecoderForm.attended_pairs`` gives a(n). ``first`` has a
-    pair for each of a few prompts, the shortest first: p(n), and the seconds to the request's first
-    token. For other prompts, these seconds are interpolated between the values of p(n).
+    Reading a prompt of n tokens delays other requests by p(n) = ``read[0]`` + ``read[1]`` n +
+    ``read[2]`` a(n), where a(n) is ``DecoderForm.attended_pairs``. ``first`` has a pair for each of
+    a few prompts, the shortest first: p(n), and the seconds to the first token. For other prompts,
+    these seconds are interpolated between the values of p(n).
 
     If c > 1, an answer takes ``loaded`` · (s + ``once`` + c p(n)) seconds. Here s is the sum of the
-    answer's decoding steps, and c p(n) the delay by c prompts. ``once`` is a further delay by
-    prompts, the same for each answer. ``loaded`` is the factor by which the answer is slower while
-    the server also reads prompts.
+    answer's decoding steps. ``once`` is a further delay by prompts, the same for each answer.
+    ``loaded`` is the factor by which the reading of prompts slows the answer.
 
-    ``spread`` has the low and the high end, divided by the mean, of three intervals. They are for
-    the first token, for a token if c = 1, and for a token if c > 1.
+    ``spread`` has the low and the high end, divided by the mean, of three intervals: for the first
+    token, for a token if c = 1, and for a token if c > 1.
     """
 
     layouts: tuple[Layout, ...]
@@ -126,9 +123,7 @@ def _timing_questions(
 ) -> Iterator[ServingQuestion]:
     """Yield the questions to a forecaster whose answers determine a device's timing.
 
-    A question asks for the time of a decoding step or of the first token. The time of a step "with
-    a wait" includes the time in which the server reads new prompts. The function
-    ``_timing_from_answers`` relies on this order:
+    A step "with a wait" includes reading new prompts. ``_timing_from_answers`` needs this order:
 
     - a step without a prompt, for each number of sequences in ``SEQUENCES``;
     - a step after each of ``prompts``: for all prompts without a wait, then for all with a wait;

@@ -1,7 +1,4 @@
-"""Find the causes of a changed cost: a changed time, spec or price.
-
-A measured time counts as changed only if the change is statistically significant.
-"""
+"""Find the causes of a changed cost: a changed spec or price, or a significantly changed time."""
 
 from __future__ import annotations
 
@@ -50,9 +47,8 @@ class Cause:
 class ChangedCost:
     """A job's cost under a price plan in two revisions, and the causes of the change.
 
-    ``before`` and ``after`` are the figures in the two revisions, None where one is missing. If the
-    job was measured again, ``time`` compares the times of a step. ``causes`` is empty if the job
-    was measured again without a significant change in time, and nothing else changed.
+    A figure is None if its revision lacks the job or the plan. If the job was measured again,
+    ``time`` compares the times of a step. ``causes`` is empty if nothing but noise was found.
     """
 
     before: Figure | None
@@ -95,10 +91,7 @@ class ChangedCost:
 
 
 def explain(pair: Pair, before: Revision, after: Revision, learned: str) -> ChangedCost:
-    """Find the causes of a change in a job's cost or time.
-
-    ``learned`` is the text for the cause of a changed prediction, such as "2 results added".
-    """
+    """Find the causes of a changed cost; ``learned`` is the text for a changed prediction."""
     old, new = pair
     if old is None or new is None:
         prices = (side.price if side else None for side in pair)
@@ -181,10 +174,7 @@ def _days(earlier: Price, later: Price) -> str:
 
 
 def data_changes(before: Catalogue, after: Catalogue) -> tuple[str, ...]:
-    """Sentences on the changes in the data from which predictions learn.
-
-    These data are devices and tables of measured speeds.
-    """
+    """Sentences on changed devices and tables of measured speeds, from which predictions learn."""
     lines: list[str] = []
     for name in sorted({*before.devices, *after.devices}):
         old, new = before.devices.get(name), after.devices.get(name)
@@ -212,9 +202,8 @@ def spec_changes(
 ) -> Iterator[str]:
     """Yield a sentence for each change of a spec or price that ``costs`` does not show.
 
-    The sentences are about added or removed models, machines and studies, and about added, removed
-    or changed prices of machines and APIs. They name the changed keys of a price. A machine's price
-    is left out if a cost in ``costs`` was computed from it.
+    The sentences are about added or removed models, machines and studies, and about changed prices
+    of machines and APIs. A machine's price is left out if a cost in ``costs`` was computed from it.
     """
     for title, old, new in (
         ("model", before.models, after.models),

@@ -1,7 +1,6 @@
 """Find the changes between two revisions: costs with causes, cheapest choices and results.
 
-The installed version of epochcost computes all figures of both revisions. A site shows its changes
-since the revision that was published before. The site's configuration may name that revision. The
+A site shows its changes since the last publication. The configuration may name that revision; the
 default is the last tag, or else the parent commit.
 """
 
@@ -42,14 +41,13 @@ PUBLICATION_URI = "data/publication.json"
 
 @dataclass(frozen=True, slots=True)
 class Winner:
-    """The changed choice of the cheapest machine and price plan for a goal of a model.
+    """The changed cheapest machine and plan for a full training or a million inferences of a model.
 
-    A goal is a full training or a million inferences. ``before`` and ``after`` are the figures of
-    the cheapest choice, or None without a known cost. ``wins`` is the probability that the machine
-    of ``after`` truly costs least. ``wins`` is None if ``after`` is None or an estimate, or if no
+    ``before`` and ``after`` are None without a known cost. ``wins`` is the probability that the
+    machine of ``after`` truly costs least. It is None if ``after`` is None or an estimate, or if no
     other machine has a cost. ``measured`` has the cheapest measured figure and the probability that
-    its machine costs least. ``measured`` is None if ``after`` is measured, if nothing is measured,
-    or if ``wins`` is None. ``removed`` says whether the model was removed.
+    its machine costs least. It is None if ``after`` is measured, if nothing is measured, or if
+    ``wins`` is None. ``removed`` says whether the model was removed.
     """
 
     workload: str
@@ -66,10 +64,9 @@ class Difference:
     """Changes between the revisions ``before`` and ``after``.
 
     ``unsure`` counts jobs that were measured again without a significant change. ``prices`` has
-    sentences on added or removed models, machines and studies, and on changed devices, APIs and
-    tables of measured speeds. It also has sentences on changed machine prices that no entry of
-    ``costs`` uses. ``added`` has jobs that are predicted only in ``after``, ``removed`` those only
-    in ``before``. Neither has full trainings. ``problems`` has sentences about unusable files.
+    sentences on changed specs and tables, and on machine prices that no entry of ``costs`` uses.
+    ``added`` and ``removed`` have jobs that are predicted in one revision only, without full
+    trainings. ``problems`` has sentences about unusable files.
     """
 
     before: str
@@ -92,8 +89,7 @@ class Difference:
 def compare_snapshots(before: Snapshot, after: Snapshot, cache: Path | None = None) -> Difference:
     """Compare the costs, cheapest choices and results of two revisions.
 
-    ``cache`` is a folder that keeps computed values for later calls. By default, both revisions
-    share a temporary folder. Raises InputError for invalid files.
+    Without ``cache``, no computed values are kept. Raises InputError for invalid files.
     """
     if before.files == after.files:
         return Difference(before.label, after.label)
@@ -169,9 +165,8 @@ def _cheapest_with_odds(
 ) -> tuple[Figure | None, Odds[Machine] | None]:
     """The cost of the cheapest machine, and each machine's probability of being the cheapest.
 
-    If no row has a usable cost, the cost of a full training is estimated from its operations. The
-    cost is None if these are unknown, or if ``goal`` is not "full". The probabilities are None for
-    an estimate, or if only one machine competes.
+    If no row has a usable cost, that of a full training is estimated if possible; otherwise it is
+    None. The probabilities are None for an estimate, or if only one machine competes.
     """
     if ranked := contenders(rows, goal):
         odds = odds_of(ranked[0], ranked, goal)
@@ -184,10 +179,7 @@ def _cheapest_with_odds(
 def _cheapest_measured(
     rows: Sequence[Row], goal: Goal, odds: Odds[Machine] | None
 ) -> tuple[Figure, float] | None:
-    """The lowest measured cost, and its machine's probability of being the cheapest of all.
-
-    None if the cheapest machine's cost is measured, if nothing is measured, or if ``odds`` is None.
-    """
+    """The lowest measured cost, and its machine's odds of being the cheapest; see `Winner`."""
     ranked = [row for row in contenders(rows, goal) if row.observed.kind == "measured"]
     if odds is None or not ranked or ranked[0].observed.machine == odds.choice:
         return None
@@ -220,9 +212,8 @@ def _place(job: Job) -> tuple[object, ...]:
 class Publication:
     """A site's commit (``revision``) and the revision that was published before (``since``).
 
-    ``revision`` is None if unknown. ``day`` is the day on which ``since`` was committed. If
-    ``since`` is empty or ``revision`` is None, ``reason`` says why no changes can be found. The
-    default reason applies to an empty ``since``.
+    ``revision`` is None if unknown. ``day`` is the day of the commit ``since``. If ``since`` is
+    empty or ``revision`` is None, ``reason`` says why no changes can be found.
     """
 
     project: Path = Path()
@@ -236,10 +227,7 @@ class Publication:
         return json.dumps({"revision": self.revision}) + "\n"
 
     def changes(self, now: Revision) -> Difference | str:
-        """The changes from the last publication to ``now``, or the reason why they are unknown.
-
-        A fault in the earlier revision is returned as the reason, and does not fail the build.
-        """
+        """The changes since the last publication, or why they are unknown (a fault, say)."""
         if not self.since or self.revision is None:
             return self.reason
         try:

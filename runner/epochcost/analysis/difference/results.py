@@ -1,7 +1,6 @@
 """Find result files that a revision added, removed, measured again or made stale.
 
-A result is stale if the model's ONNX file, or the part of the spec that defines the measured step,
-has changed since the measurement.
+A result is stale if its model's ONNX file, or the part of the spec that defines a step, changed.
 """
 
 from __future__ import annotations
@@ -28,8 +27,7 @@ _MODES: tuple[Mode, ...] = ("training", "inference")
 class ResultFile:
     """A result file: its path in the results folder, title and machine, and reasons to doubt it.
 
-    ``cost`` states the cost of the job at the cheapest price; it is empty if the job has no cost.
-    If ``replaced``, another result of the same job is used instead.
+    ``cost`` is a text, empty without a cost. If ``replaced``, another result of the job is used.
     """
 
     path: str
@@ -42,12 +40,7 @@ class ResultFile:
 
 @dataclass(frozen=True, slots=True)
 class ResultChanges:
-    """Result files by their kind of change between two revisions.
-
-    Files in ``measured_again`` have new contents. Files in ``stale`` measured a model that has
-    changed: its ONNX file, or the part of its spec that defines the measured step, is now
-    different.
-    """
+    """Result files by kind of change; files in ``measured_again`` have new contents."""
 
     added: tuple[ResultFile, ...] = ()
     removed: tuple[ResultFile, ...] = ()
@@ -139,11 +132,7 @@ def _stale(before: Revision, after: Revision) -> list[str]:
 
 
 def _work_digests(catalogue: Catalogue) -> Mapping[tuple[str, Mode], tuple[str, str]]:
-    """Digests of the graph and of the model spec's part that defines a step, by model and mode.
-
-    A stored result has the digests of the graph and spec at its measurement. The result is stale if
-    they differ from those of ``catalogue``.
-    """
+    """Digests of the graph and of the model spec's part that defines a step, by model and mode."""
     works: dict[tuple[str, Mode], tuple[str, str]] = {}
     for name, model in catalogue.models.items():
         with contextlib.suppress(ModelError):  # a model without its ONNX file makes nothing stale

@@ -40,9 +40,7 @@ _OUTSIDE = ("", ".", "..")
 class Revision:
     """A project's inputs at a revision, and its table of figures (``lines``).
 
-    ``label`` is the revision's name for readers. ``rows`` are the priced training and inference
-    times, the cheapest of each workload and mode first. ``estimated`` has the estimates for models
-    without a time, by model id.
+    ``rows`` are sorted by cost within a workload and mode. ``estimated`` has models without a time.
     """
 
     label: str
@@ -78,10 +76,7 @@ class Snapshot:
 
 
 def at_commit(project: Path, revision: str) -> Snapshot:
-    """Read the files of the project at the commit that ``revision`` names.
-
-    Raises InputError if no commit has that name, and CapabilityError without git.
-    """
+    """Read the files at a commit; InputError if it is unknown, CapabilityError without git."""
     commit = commit_id(project, revision)
     label = revision if revision.startswith(commit[:7]) else f"{revision} ({commit[:_SHORT]})"
     blobs = dict(_blob_ids_by_path(project, commit))
@@ -98,11 +93,7 @@ def in_working_tree(project: Path) -> Snapshot:
 
 
 def read_revision(snapshot: Snapshot, folder: Path, cache: Path | None = None) -> Revision:
-    """Write a snapshot into an empty folder, read it as a project, and compute all its costs.
-
-    ``cache`` is a folder of computed values (see ``Inputs.cache``). Raises an InputError that names
-    the revision if the specs have faults.
-    """
+    """Write a snapshot to the empty ``folder`` and price it; raises InputError for faulty specs."""
     for path, data in snapshot.files.items():
         target = folder / path
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -118,10 +109,7 @@ def read_revision(snapshot: Snapshot, folder: Path, cache: Path | None = None) -
 
 
 def priced_revision(label: str, inputs: Inputs) -> Revision:
-    """Collect the times of a project and compute their costs.
-
-    Raises InputError for a table of published rates that cannot be read.
-    """
+    """Collect and price a project's times; raises InputError if published rates cannot be read."""
     catalogue, timed = inputs.catalogue, observe(inputs)
     predicted = predict_times(inputs, catalogue.models.values()).missing_from(timed)
     rows = price_rows(catalogue, (*timed, *predicted))

@@ -1,8 +1,6 @@
 """Compare the tables of costs and times of two revisions of a project.
 
-A job is a workload, a machine and a goal, such as an epoch. Costs of the same job under the same
-price plan are compared, even if the plan has a newer price. The module `causes` explains the
-changes.
+Costs of a job under the same price plan are compared, even if the plan has a newer price.
 """
 
 from __future__ import annotations
@@ -30,9 +28,8 @@ class Job:
     """What a figure is about: a workload, a machine and a goal (an epoch, say).
 
     ``variant`` describes settings other than the defaults, ``scenario`` a load of requests.
-    ``kind`` says whether figures are measured, published, predicted or estimated. ``source``
-    describes the origin of figures that epochcost did not measure; it is empty for measured ones.
-    If ``threads`` is 0, all cores are used. Estimates have no batch size.
+    ``kind`` is "measured", "published", "predicted" or "estimated". ``source`` describes the origin
+    of an unmeasured figure. If ``threads`` is 0, all cores are used. Estimates have no batch size.
     """
 
     workload: str
@@ -110,9 +107,8 @@ Pair = tuple[Figure | None, Figure | None]
 class TableDiff:
     """Pairs of figures with different costs or times, and the jobs that only one revision has.
 
-    A pair compares a job of both revisions under one price plan, before and after. If only one
-    revision has the plan, the other side is the job's figure without a price: a time without a
-    cost. If there is no such figure either, that side is None.
+    A pair has a job's figures under one price plan, before and after. If only one revision has the
+    plan, the other side is the job's figure without a price, or None without such a figure.
     """
 
     changed: tuple[Pair, ...]
@@ -123,11 +119,7 @@ class TableDiff:
 def compare_tables(
     before: Revision, after: Revision, more: tuple[Iterable[Figure], Iterable[Figure]]
 ) -> TableDiff:
-    """Compare the costs and times of each job in the tables of two revisions.
-
-    ``more`` has figures that no table contains, such as costs of tokens, for the earlier and the
-    later revision.
-    """
+    """Compare costs and times of two revisions; ``more`` has figures that are in no table."""
     old, new = (
         group_by((*figures_of(side), *others), lambda figure: figure.job)
         for side, others in zip((before, after), more, strict=True)
@@ -146,11 +138,7 @@ def compare_tables(
 
 
 def figures_of(revision: Revision) -> Iterator[Figure]:
-    """Yield the figures of a revision's published table: costs, and times if a cost is unknown.
-
-    A line of the table is about a workload on a machine, usually at a price. It gives a figure for
-    each goal, such as an epoch and a full training.
-    """
+    """Yield the figures of a revision's published table: costs, and times if a cost is unknown."""
     stored = revision.stored
     for line in revision.lines:
         values = values_of(line)
@@ -163,11 +151,7 @@ def figures_of(revision: Revision) -> Iterator[Figure]:
 
 
 def job_of(values: Values, goal: Goal, threads: int = 0) -> Job:
-    """Make the job for one goal of a line in the table of costs and times.
-
-    A line has a cost for each goal of a workload: an epoch and a full training, or a million
-    inferences. ``values`` are the line's cells. If ``threads`` is 0, all cores are used.
-    """
+    """Make the job for one goal of a table's line; ``values`` are the line's cells by column."""
     shared: dict[str, Any] = {column: values.get(column) for column in _SHARED}
     kind = str(values["figure"]).partition(",")[0]
     return Job(
@@ -176,10 +160,7 @@ def job_of(values: Values, goal: Goal, threads: int = 0) -> Job:
 
 
 def _unmeasured_source(values: Values, kind: str) -> str:
-    """Where an unmeasured figure comes from, in words; empty for a measured figure.
-
-    The words begin with ``kind``, which is "published", "predicted" or "estimated".
-    """
+    """The origin of an unmeasured figure, in words that begin with ``kind``; empty if measured."""
     page = PurePosixPath(str(values["evidence"]))
     match kind:
         case "published" if page.parent.name == "sources":
@@ -195,12 +176,9 @@ def _unmeasured_source(values: Values, kind: str) -> str:
 def _pair_by_plan(
     old: Sequence[Figure], new: Sequence[Figure], before: Revision, after: Revision
 ) -> Iterator[Pair]:
-    """Pair the figures of a job in two revisions, ``old`` and ``new``, by price plan.
+    """Pair the figures of a job in two revisions by price plan, as `TableDiff` describes.
 
-    If only one revision has the plan, the other side of the pair is the job's figure without a
-    price plan, which has only a time. If there is no such figure, the other side is None. Figures
-    at a superseded price (its plan has a newer one) are left out, unless the price is superseded in
-    both revisions.
+    Figures at a superseded price are left out, unless the price is superseded in both revisions.
     """
     unmatched, unpriced = list(old), [figure for figure in old if figure.price is None]
     for figure in new:

@@ -1,8 +1,6 @@
 """Compute the cost of a million tokens of each decoder in two revisions.
 
-Costs come from predicted times only. Costs from measured times are left out: such a time changes
-only with its result file, which is listed as a changed result. Machines whose costs cannot have
-changed are left out, too.
+Only predicted times count, because changed measured times are listed as changed results.
 """
 
 from __future__ import annotations
@@ -20,11 +18,7 @@ from epochcost.units import plain
 
 
 def token_figures(before: Revision, after: Revision) -> tuple[list[Figure], list[Figure]]:
-    """Costs of a million tokens of each decoder, on machines whose costs may have changed.
-
-    Returns the figures before and after. Times are predicted, for requests with prompts and answers
-    of a typical length.
-    """
+    """Figures before and after, for typical requests on machines whose costs may have changed."""
     old, new = before.catalogue, after.catalogue
     machines = {*old.hardware, *new.hardware}
     if TokenMarket(before.inputs).evidence == TokenMarket(after.inputs).evidence:

@@ -26,8 +26,7 @@ HEADER = ("job", "machine", "plan", "before", "after", "change", "why")
 def shown_costs(costs: Sequence[ChangedCost]) -> tuple[ChangedCost, ...]:
     """Select the changed costs to list, the largest change first.
 
-    The cost of an epoch is not listed if the cost of the full training is listed. Of the costs that
-    changed only because predictions changed, just the largest changes are listed.
+    An epoch is left out beside its full training. Only the largest changed predictions are listed.
     """
     full = {_key_without_goal(cost) for cost in costs if cost.figure.job.goal == "full"}
     longest = [
@@ -82,10 +81,9 @@ def prediction_words(difference: Difference) -> tuple[str, ...]:
 
 
 def _commonest_names(jobs: Sequence[Job]) -> str:
-    """Name the machines and models with the most jobs, each with its number of jobs.
+    """Name at most three machines or models with the most jobs, each with its number of jobs.
 
-    At most three are named, the commonest first. A job counts for one name only: its machine or its
-    model, whichever is named first.
+    A job counts only for the first of its machine and its model to be named.
     """
     left, shares = list(jobs), list[str]()
     while left and len(shares) < _MOST_NAMED:
@@ -97,10 +95,7 @@ def _commonest_names(jobs: Sequence[Job]) -> str:
 
 
 def summary(difference: Difference) -> str:
-    """A line with the numbers of costs that rise, fall, appear or vanish, and of other changes.
-
-    Costs that changed only because a predicted time changed are counted apart from other costs.
-    """
+    """Count the costs that rise, fall or appear, and other changes; predictions count apart."""
     costs = [cost for cost in shown_costs(difference.costs) if not cost.only_predicted]
     relatives = [cost.relative for cost in costs]
     counts = {
@@ -242,11 +237,7 @@ def result_words(file: ResultFile) -> str:
 
 
 def sections(difference: Difference) -> Mapping[str, Sequence[str]]:
-    """Sentences on a difference, as one list for each section of a page or comment.
-
-    Keys are names of sections, such as "winners". The site's page of changes and comments on pull
-    requests have these sections, besides a table of changed costs.
-    """
+    """Sentences on a difference, in a list for each section of a page or comment."""
     results = {
         f"results_{kind}": [
             result_words(file) for file in sorted(files, key=attrgetter("replaced"))

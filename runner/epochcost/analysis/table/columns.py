@@ -1,7 +1,6 @@
 """Describe the columns of the table of figures: meaning, unit, type, and when a cell is empty.
 
-`docs/reference/data-dictionary.md` is generated from these descriptions. `lines` computes the
-values.
+`docs/reference/data-dictionary.md` is generated from them. `lines` computes the values.
 """
 
 from __future__ import annotations

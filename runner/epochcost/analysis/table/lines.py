@@ -1,8 +1,4 @@
-"""Make the lines of the published table of costs and times.
-
-A line is a timed workload at a price, a trial in non-default settings (on some CPUs, say), a
-serving scenario, or an estimated training. `columns` describes the columns.
-"""
+"""Make the lines of the published table of costs and times; `columns` describes the columns."""
 
 from __future__ import annotations
 
@@ -34,9 +30,7 @@ def published_lines(
 ) -> tuple[Line, ...]:
     """Collect the lines of the published table; their order is that of the parameters.
 
-    ``rows`` are timed workloads under a price plan. ``variants`` are times in non-default settings,
-    such as fp16 or some CPUs only; each is priced here, under its machine's cheapest plan.
-    ``serving`` has LoadGen's scenarios. ``estimated`` has estimated trainings by the model's id.
+    ``variants`` are in non-default settings, such as fp16, and get their machine's cheapest plan.
     """
     priced_variants = (
         VariantRow(variant, job_cost(variant, cheapest_plan(catalogue, variant)))
