@@ -172,7 +172,8 @@ def test_plain_digits_are_exact(value: Decimal) -> None:
         ("1234567.8", "$1,234,567.80"),
         ("-0.5", "-$0.50"),
         ("0.000012", "$0.000012"),
-        ("0.00000001234", "under $0.000001"),
+        ("0.00000001234", "$0.000000012"),
+        ("0.0000000001234", "under $0.000000001"),
     ],
 )
 def test_money_for_people(amount: str, expected: str) -> None:

@@ -36,7 +36,7 @@ _PART = re.compile(
 )
 _NUMBER = re.compile(r"\s*[0-9]+(?:\.[0-9]+)?\s*")
 _COMMA_OF_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
-_MILLIONTH, _NANOSECOND = Decimal("1e-6"), 1e-9
+_BILLIONTH, _NANOSECOND = Decimal("1e-9"), 1e-9
 _CONTEXT_OF_THREE = Context(prec=3, rounding=ROUND_HALF_EVEN)
 # Values from each limit upward are divided by this scale and get this prefix.
 _PREFIXES = ((999.5e9, 1e12, "T"), (999.5e6, 1e9, "G"), (999.5e3, 1e6, "M"), (0, 1e3, "k"))
@@ -142,10 +142,10 @@ def money(amount: Decimal, currency: str = "USD", places: int | None = None) -> 
     """Format an amount of money for people, rounded to ``places`` decimals.
 
     Without ``places``, an amount of at least 1 has two decimals, and a smaller amount has two
-    significant digits. An amount below a millionth is "under $0.000001".
+    significant digits. An amount below a billionth is "under $0.000000001".
     """
-    if places is None and 0 < amount.copy_abs() < _MILLIONTH:
-        return f"under {symbol(currency)}{_MILLIONTH:f}"
+    if places is None and 0 < amount.copy_abs() < _BILLIONTH:
+        return f"under {symbol(currency)}{_BILLIONTH:f}"
     sign = "-" if amount < 0 else ""
     return f"{sign}{symbol(currency)}{_rounded(amount.copy_abs(), places)}"
 

@@ -21,13 +21,13 @@
 
   /* As epochcost.units writes amounts: two digits below one, cents below a hundred, else whole. */
   function money(amount, currency) {
-    const size = Math.abs(amount), tiny = size > 0 && size < 1e-6;
+    const size = Math.abs(amount), tiny = size > 0 && size < 1e-9;
     const exponent = Math.floor(Math.log10(Number(size.toPrecision(2))));
-    const small = size > 0 && size < 0.1 ? 1 - exponent : 2, places = tiny ? 6 : size < 100 ? small : 0;
+    const small = size > 0 && size < 0.1 ? 1 - exponent : 2, places = tiny ? 9 : size < 100 ? small : 0;
     const format = new Intl.NumberFormat("en-US", {
       style: "currency", currency, roundingMode: "halfEven", minimumFractionDigits: places, maximumFractionDigits: places
     });
-    return (tiny ? "under " : "") + format.format(tiny ? 1e-6 : amount);
+    return (tiny ? "under " : "") + format.format(tiny ? 1e-9 : amount);
   }
 
   /* Significant digits without a power of ten. */

@@ -337,6 +337,18 @@ def test_inference(shell: Shell) -> None:
     )
 
 
+def test_fewer_inferences_than_a_batch(shell: Shell) -> None:
+    """Five inferences take a whole step at batch 32, and read as plain numbers."""
+    shell.spec("prices", "own", OWNED_PRICE)
+    store_results(shell.root, [make_result(model="tiny", mode="inference", batch_size=32)])
+    (got,) = shell.json("--count", "5")["candidates"]
+    assert Decimal(got["seconds"]) == pytest.approx(Decimal("0.011"))
+    _, out, _ = shell.run("--model", "tiny", "--count", "5")
+    assert out.startswith("Choices for 5 inferences of tiny, cheapest first\n")
+    assert "under $" not in out
+    assert "Choices for 50,000 inferences of" in shell.run("--model", "tiny", "--count", "50k")[1]
+
+
 def test_batch_sizes_that_are_as_accurate(shell: Shell) -> None:
     """The cheapest batch size misses the accuracy, so the next cheapest is named."""
     shell.machine("slow", "1")

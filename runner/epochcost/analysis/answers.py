@@ -35,7 +35,7 @@ from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model
 from epochcost.specs.study import AT_HAND
 from epochcost.statistics import first_by
-from epochcost.units import plain
+from epochcost.units import count_words, plain
 
 # Machines that an error names, each with the reason why its time cannot be billed.
 _MOST_REASONS = 5
@@ -75,6 +75,8 @@ class Demand:
         work = f"{WORK_WORDS[_GOALS[self.mode]]} of {self.model}"
         if self.mode == "inference" and (self.examples != MILLION or self.tokens):
             work = f"{plain(self.examples / MILLION)} million inferences of {self.model}"
+            if self.examples < MILLION:
+                work = f"{count_words(int(self.examples), 'inference')} of {self.model}"
             work += f", {self.tokens} tokens each" if self.tokens else ""
         return " ".join([work, *self.limits.phrases.values()])
 

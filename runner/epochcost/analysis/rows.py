@@ -21,6 +21,7 @@ from epochcost.cost.money import exact_arithmetic
 from epochcost.cost.sensitivity import CostInterval, PricedJob, cost_interval
 from epochcost.errors import InputError
 from epochcost.predict.process import Vector
+from epochcost.specs.api import MILLION
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.price import Price
 from epochcost.specs.study import Mode
@@ -305,6 +306,9 @@ def _make_offer(row: Row, goal: Goal, repetitions: Decimal) -> Candidate[Offer]:
     if row.price is None or isinstance(cost, Unpriced):
         raise InputError(cost.reason if isinstance(cost, Unpriced) else "no price is known")
     work = row.observed.work(goal)
+    if goal == "million":
+        # A batch takes a whole step, even if it is not full.
+        repetitions = max(repetitions, Decimal(row.observed.batch_size) / MILLION)
     job = PricedJob(row.price, replace(work, time=work.time.scaled(repetitions)))
     interval = cost_interval(job)
     return Candidate(Offer(row, job, interval), job.bill().elapsed_seconds, interval.cost)
