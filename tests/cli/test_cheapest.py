@@ -171,6 +171,7 @@ def test_choices_beyond_the_limits_are_a_table_of_their_own(priced: Shell) -> No
     [
         (("--deadline", "30m"), "within 30 min, found none: nearest is The rapid, batch 4"),
         (("--budget", "9USD"), "for at most $9.00, found none: nearest is The slow"),
+        (("--budget", "0.0000001USD"), "for at most $0.0000001, found none: nearest is The slow"),
         (
             ("--deadline", "9h", "--budget", "11"),
             "for at most $11.00, found none: nearest is The qu",

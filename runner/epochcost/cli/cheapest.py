@@ -273,7 +273,7 @@ def _odds_sentences(answer: CheapestAnswer) -> Iterator[str]:
     demand, chances = answer.demand, answer.odds
     limits = {"both": "both", **demand.limits.phrases}
     if demand.limits.budget is not None:
-        limits["budget"] = f"within {money(demand.limits.budget, demand.limits.currency)}"
+        limits["budget"] = f"within {demand.limits.budget_words}"
     by_limit = demand.chances(answer.choice)
     first, *more = [
         f"{limits[name]} in {scenarios(share)}"

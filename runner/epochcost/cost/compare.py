@@ -14,7 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from epochcost.cost.estimate import Estimate
 from epochcost.errors import InputError
-from epochcost.units import money, seconds
+from epochcost.units import money, plain, seconds, symbol
 
 KeyT = TypeVar("KeyT")
 
@@ -122,8 +122,16 @@ class Limits:
         if self.deadline_seconds is not None:
             phrases["deadline"] = f"within {seconds(float(self.deadline_seconds))}"
         if self.budget is not None:
-            phrases["budget"] = f"for at most {money(self.budget, self.currency)}"
+            phrases["budget"] = f"for at most {self.budget_words}"
         return phrases
+
+    @property
+    def budget_words(self) -> str:
+        """The budget as given, with at least two decimals; empty without a budget."""
+        if self.budget is None:
+            return ""
+        whole, _, cents = plain(self.budget).partition(".")
+        return f"{symbol(self.currency)}{int(whole):,}.{cents:0<2}"
 
     @property
     def machines_words(self) -> str:
