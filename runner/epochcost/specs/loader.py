@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice, permutations
 from pathlib import Path
 from types import MappingProxyType
@@ -45,8 +46,9 @@ _DEMAND = f"expected .toml files in folders {', '.join(f'{FOLDER}/{kind}' for ki
 _REMEDY = f"run this in the folder with {FOLDER}/ and models/"
 
 
-# Prices of APIs by id, each with its place as a fault without a message.
-_PlacedApis = dict[str, tuple[ApiPrice, Fault]]
+# A price of an API, and a function that makes a fault at the price's place.
+_PlacedApi = tuple[ApiPrice, Callable[[Finding], Fault]]
+_PlacedApis = dict[str, _PlacedApi]
 
 
 class SpecFile(NamedTuple):
@@ -274,17 +276,13 @@ def _shared_device_names(specs: Iterable[tuple[Document, NamedSpec]]) -> Iterato
 def _with_doubts_marked(
     files: tuple[SpecFile, ...],
     specs: Sequence[tuple[Document, NamedSpec]],
-    apis: Sequence[tuple[ApiPrice, Fault]],
+    apis: Sequence[_PlacedApi],
     faults: tuple[Fault, ...],
 ) -> _Loaded:
     hardware = {spec.id: spec for _, spec in specs if isinstance(spec, Hardware)}
     prices = (spec for _, spec in specs if isinstance(spec, Price) and spec.hardware in hardware)
     rented, tokens = rented_doubts(prices, hardware), api_doubts(api for api, _ in apis)
-    doubts = [
-        replace(place, message=place.message + tokens[api.id])
-        for api, place in apis
-        if api.id in tokens
-    ]
+    doubts = [fault(tokens[api.id]) for api, fault in apis if api.id in tokens]
     judged: list[tuple[Document, NamedSpec]] = []
     devices = {name: spec for _, spec in specs if isinstance(spec, Device) for name in spec.names}
     doubts += _device_doubts(specs)
@@ -299,7 +297,7 @@ def _with_doubts_marked(
             doubts.append(document.fault(Finding((key,), rented[spec.id])))
             spec = spec.doubted(rented[spec.id])  # noqa: PLW2901
         judged.append((document, spec))
-    sound = (api.doubted(tokens[api.id]) if api.id in tokens else api for api, _ in apis)
+    sound = (api.doubted(str(tokens[api.id])) if api.id in tokens else api for api, _ in apis)
     return _Loaded(files, tuple(judged), tuple(sound), faults, tuple(doubts))
 
 
@@ -318,7 +316,7 @@ def _add_apis(
     tables = []
     for document, spec in specs:
         if isinstance(spec, ApiPrice):
-            apis[spec.id] = spec, document.fault(Finding(("input_per_million",), ""))
+            apis[spec.id] = spec, document.fault
         elif isinstance(spec, ApiTable):
             tables.append(document.path.with_name(spec.table))
     for path in tables:
@@ -332,11 +330,15 @@ def _add_table_rows(
         if isinstance(row, Fault):
             yield row
         elif row.price.id in apis:
-            _, first = apis[row.price.id]
+            first = apis[row.price.id][1](Finding(("id",), ""))
             got = f"got {row.price.id}, as in {display_path(first.path)}:{first.line}"
             yield Fault(path, row.line, 1, f"should differ from every other id, {got}")
         else:
-            apis[row.price.id] = row.price, Fault(path, row.line, 1, "")
+            apis[row.price.id] = row.price, partial(_row_fault, path, row.line)
+
+
+def _row_fault(path: Path, line: int, finding: Finding) -> Fault:
+    return Fault(path, line, 1, str(finding))
 
 
 def _validate_document(

@@ -83,6 +83,17 @@ def test_the_committed_tables_name_our_models() -> None:
     assert any(api.model == "deepseek-v3" and api.cached_input_per_million for api in apis.values())
 
 
+def test_a_doubt_of_a_spec_has_the_line_of_its_key(tmp_path: Path) -> None:
+    """A doubted price in specs/apis is reported at the line of the doubted key."""
+    spec = write_tiny_project(tmp_path) / "specs/apis/theirs.toml"
+    lines = ['id = "theirs"', 'name = "tiny"', 'provider = "They"', "input_per_million = 0.5"]
+    lines += ["output_per_million = 40000", "as_of = 2026-07-02", 'source = "made up"']
+    spec.parent.mkdir()
+    spec.write_text("\n".join(lines))
+    (doubt,) = check_paths([spec]).doubts
+    assert (doubt.line, doubt.message.partition(":")[0]) == (5, "output_per_million")
+
+
 @pytest.mark.parametrize(
     "row",
     [("0.5,0.1,2,1000,1,3", "15000,,75000,1000,15000,75000"), ("0.5,0.1,2", "0.0000005,,0.000002")],

@@ -65,7 +65,7 @@ def test_a_doubted_change_is_left_out(table: Path) -> None:
     renewal = renewed(table, table.parent, _SOURCE, [other])
     assert renewal.changed == ()
     assert renewal.text == table.read_text()
-    assert renewal.doubted["they-new"].startswith("0.003 for input and output is 0.001 times its")
+    assert renewal.doubted["they-new"].startswith("input plus output is 0.003, 0.001 times its")
     assert renewed(table, table.parent, _SOURCE).changed == ("they-new",)
 
 

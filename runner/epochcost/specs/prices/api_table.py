@@ -22,6 +22,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -32,7 +33,7 @@ from epochcost.errors import Fault, InputError, SpecError
 from epochcost.specs.api import ApiPrice, LongPrompts
 from epochcost.specs.csv_rows import CsvRow, csv_rows
 from epochcost.specs.document import display_path
-from epochcost.specs.findings import validate
+from epochcost.specs.findings import Finding, validate
 from epochcost.specs.prices.doubts import FEWEST_OTHERS, short
 from epochcost.specs.prices.tables import PRINTED
 from epochcost.specs.wording import describe, suggest_or_list
@@ -204,7 +205,7 @@ def _renewal_doubts(market: ApiMarket, row: Mapping[str, str], new_row: Mapping[
     if isinstance(after, str):
         return after
     changes = change_doubts(before, after) if isinstance(before, ApiPrice) else ()
-    return "; ".join((*changes, *market.reasons(after)))
+    return "; ".join((*changes, *map(str, market.reasons(after))))
 
 
 def _prices_by_column(model_file: Path) -> Mapping[str, str] | None:
@@ -240,11 +241,15 @@ def _price_columns(prefix: str, cost: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def api_doubts(apis: Iterable[ApiPrice]) -> dict[str, str]:
-    """The reasons why prices of APIs are implausible, by the id of the API."""
+def api_doubts(apis: Iterable[ApiPrice]) -> dict[str, Finding]:
+    """The first implausible key of each implausible API, with all reasons, by the id of the API."""
     market = ApiMarket(apis)
-    reasons = {api.id: "; ".join(market.reasons(api)) for api in market.apis}
-    return {name: reason for name, reason in reasons.items() if reason}
+    doubts = {api.id: tuple(market.reasons(api)) for api in market.apis}
+    return {
+        name: Finding(reasons[0].key, "; ".join(reason.message for reason in reasons))
+        for name, reasons in doubts.items()
+        if reasons
+    }
 
 
 def change_doubts(before: ApiPrice, after: ApiPrice) -> Iterator[str]:
@@ -252,7 +257,7 @@ def change_doubts(before: ApiPrice, after: ApiPrice) -> Iterator[str]:
     last, now = _total(before), _total(after)
     if last and now and not 1 / MOST_CHANGE < now / last < MOST_CHANGE:
         times = f"{short(now / last)} times its last {short(last)}"
-        yield f"{short(now)} for input and output is {times}"
+        yield f"input plus output is {short(now)}, {times}"
 
 
 class ApiMarket:
@@ -267,9 +272,11 @@ class ApiMarket:
                 self._alike[api.provider, api.currency].append(api)
                 self._alike["", api.currency].append(api)
 
-    def reasons(self, api: ApiPrice) -> Iterator[str]:
-        """Reasons why the price of an API is implausible; empty for a plausible price."""
-        yield from _share_reasons(api)
+    def reasons(self, api: ApiPrice) -> Iterator[Finding]:
+        """Reasons why the price of an API is implausible; empty for a plausible price.
+
+        If input plus output is implausible, the key is that of the higher price.
+        """
         total = _total(api)
         elsewhere = [
             _total(peer)
@@ -279,23 +286,20 @@ class ApiMarket:
         if total and len(elsewhere) > 1:
             usual = median(elsewhere)
             if not 1 / MOST_FROM_MEDIAN < total / usual < MOST_FROM_MEDIAN:
-                yield (
-                    f"{short(total)} for input and output is {short(total / usual)} times the "
-                    f"{short(usual)} of the same model elsewhere"
-                )
+                times = f"{short(total / usual)} times the {short(usual)}"
+                yield _sum_finding(api, f", {times} of the same model elsewhere")
         elif total:
             yield from self._from_others(api, total)
+        yield from _share_reasons(api)
 
-    def _from_others(self, api: ApiPrice, total: Decimal) -> Iterator[str]:
+    def _from_others(self, api: ApiPrice, total: Decimal) -> Iterator[Finding]:
         peers, group = self._peer_totals(api, api.provider), f"{api.provider}'s other"
         if len(peers) < FEWEST_OTHERS:
             usual = _USUAL if api.currency == "USD" else ()
             peers, group = (*self._peer_totals(api, ""), *usual), "all"
         if peers and not (min(peers) / MOST_OUTSIDE < total < max(peers) * MOST_OUTSIDE):
-            yield (
-                f"{short(total)} for input and output; {group} models cost {short(min(peers))} "
-                f"to {short(max(peers))}"
-            )
+            others = f"{group} models cost {short(min(peers))} to {short(max(peers))}"
+            yield _sum_finding(api, f"; {others}")
 
     def _peer_totals(self, api: ApiPrice, group: str) -> tuple[Decimal, ...]:
         alike = self._alike[group, api.currency]
@@ -306,14 +310,19 @@ def _total(api: ApiPrice) -> Decimal:
     return api.input_per_million + api.output_per_million
 
 
+def _sum_finding(api: ApiPrice, reason: str) -> Finding:
+    higher = max("output_per_million", "input_per_million", key=partial(getattr, api))
+    return Finding((higher,), f"input plus output is {short(_total(api))}{reason}")
+
+
 def _model(api: ApiPrice) -> str:
     return f"model {api.model or api.name.lower().rpartition('/')[2]}"
 
 
-def _share_reasons(api: ApiPrice) -> Iterator[str]:
+def _share_reasons(api: ApiPrice) -> Iterator[Finding]:
     for key, label, least, most in SHARES:
         price = getattr(api, key)
         if api.input_per_million and price:
             share = price / api.input_per_million
             if not least <= share <= most:
-                yield f"{label} is {short(share)} times the input"
+                yield Finding((key,), f"{label} is {short(share)} times the input")
