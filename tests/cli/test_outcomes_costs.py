@@ -62,6 +62,15 @@ def test_beside_the_cheapest_list_price(project: Path, capsys: pytest.CaptureFix
     assert ", on-demand (measured)\n" in text
 
 
+def test_costs_without_a_range_say_why(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two scattered samples give no lower bound, and equal samples no range."""
+    (project / "specs/prices").mkdir(exist_ok=True)
+    (project / "specs/prices/own.toml").write_text(OWNED_PRICE)
+    scattered = printed(capsys, (0.001, 1.0))
+    assert scattered.count(", too few samples for a lower bound, assumed price) in ") == 2
+    assert printed(capsys, (0.5, 0.5)).count(" (its time has no interval, assumed price) in ") == 2
+
+
 def test_a_host_that_is_declared_under_another_name(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -32,6 +32,7 @@ from epochcost.cli.choices import (
     limits_of,
     print_beyond_limits,
     print_choices,
+    range_words,
 )
 from epochcost.cli.terminal import (
     RESULTS,
@@ -231,9 +232,7 @@ def _range_of_cost(choice: Candidate[Offer]) -> str:
     largest, time = choice.key.interval.largest, choice.key.job.work.time
     if largest is not None:
         return f"{choice.cost.between}, mostly because of its {_input(largest.name)}"
-    if time.low == time.high:
-        return "its time was published without an interval"
-    return "the whole range of its time is billed the same"
+    return range_words(choice.cost, time)
 
 
 def _range_and_doubts(answer: CheapestAnswer) -> Iterator[str]:

@@ -11,6 +11,7 @@ import typer
 
 from epochcost.analysis.decoder_places import Refusal
 from epochcost.cli.terminal import print_table, say
+from epochcost.cost import Estimate, Time
 from epochcost.cost.compare import Limits
 from epochcost.errors import InputError
 from epochcost.specs.price import Price
@@ -83,6 +84,16 @@ def print_beyond_limits(
         say("Beyond the limits:\n")
         print_table(header, rows, drop=drop, wide=wide)
         say()
+
+
+def range_words(cost: Estimate, time: Time) -> str:
+    """The range of a cost, and the reason if it has no low end or no range at all."""
+    if cost.between:
+        few = "" if cost.bounded else ", too few samples for a lower bound"
+        return f"{cost.between}{few}"
+    if time.low == time.high:
+        return "its time has no interval"
+    return "the whole range of its time is billed the same"
 
 
 def how_known(mark: str, price: Price) -> str:

@@ -14,6 +14,7 @@ from epochcost.analysis.answers import rows_of
 from epochcost.analysis.observations import Goal
 from epochcost.analysis.rows import GOAL_WORDS, Row, contenders
 from epochcost.cli.bundled import inputs_to_read
+from epochcost.cli.choices import range_words
 from epochcost.cli.terminal import print_table, say
 from epochcost.execute.assignment import Failed, Outcome, Skipped
 from epochcost.execute.patience import is_imprecise
@@ -274,7 +275,6 @@ def _cost(row: Row, goal: Goal) -> str:
     took = seconds(float(time.mean))
     if cost is None:
         return f"{took}, without a price"
-    ends = [cost.between, "assumed price" if cost.assumed else ""]
-    remark = f" ({', '.join(filter(None, ends))})" if any(ends) else ""
+    remark = f" ({range_words(cost, time)}{', assumed price' if cost.assumed else ''})"
     batch = f", batch {row.observed.batch_size}" if row.observed.batch_size else ""
     return f"{money(cost.mean, cost.currency)}{remark} in {took}{batch}"

@@ -184,7 +184,7 @@ def _show(answer: TokenAnswer, *, show_all: bool, wide: bool) -> None:
     for line in left_out_lines(answer.refused, show_all=show_all):
         say(line)
     for (software, load), group in groupby(answer.served, attrgetter("software", "requests")):
-        say(f"Behind {software}, measured with {load.lengths_words}:")
+        say(f"Behind {software}, measured with {load.lengths_words}, each rate once:")
         for served in group:
             say(f"{served.machine.name}, {served.precision}: {_served_decoder_summary(served)}")
             if served.rates:
@@ -254,12 +254,13 @@ def _asks(offer: ApiOffer) -> str:
 
 def _machine_offer_words(offer: ServingOffer) -> str:
     cost = offer.per_million
-    likely = f", likely {_cost_range(offer)}" if _cost_range(offer) else ""
+    same = cost.low == cost.high
+    likely = "the same at any likely speed" if same else f"likely {_cost_range(offer)}"
     number = f"{offer.machines} machines" if offer.machines > 1 else "one machine"
     reservation = f"; {offer.price.reservation}" if offer.price.reservation else ""
     owned = "; billed as in use all the time, at full power" if offer.price.owned else ""
     return (
-        f"{name_of(offer)} with {_software(offer)}: {cost_words(cost)} a million tokens{likely} "
+        f"{name_of(offer)} with {_software(offer)}: {cost_words(cost)} a million tokens, {likely} "
         f"({offer.mark}; {number}, {offer.load_words}, of at most "
         f"{_per_second(offer.capacity.per_second)} each{owned}{reservation})"
     )
@@ -271,8 +272,6 @@ def _per_second(rate: Decimal) -> str:
 
 
 def _cost_range(offer: ServingOffer) -> str:
-    if offer.per_million.low == offer.per_million.high:
-        return ""
     return money_range(offer.per_million.low, offer.per_million.high, offer.price.currency)
 
 
