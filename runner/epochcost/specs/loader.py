@@ -332,7 +332,8 @@ def _add_table_rows(
         elif row.price.id in apis:
             first = apis[row.price.id][1](Finding(("id",), ""))
             got = f"got {row.price.id}, as in {display_path(first.path)}:{first.line}"
-            yield Fault(path, row.line, 1, f"should differ from every other id, {got}")
+            demand = "provider and name: should differ from those of every other API"
+            yield Fault(path, row.line, 1, f"{demand}, {got}: delete one of the two")
         else:
             apis[row.price.id] = row.price, partial(_row_fault, path, row.line)
 

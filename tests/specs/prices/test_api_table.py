@@ -54,11 +54,16 @@ def test_a_row_is_a_price(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("rows", "fault"),
     [
-        ((_HEADER, _SOUND, _SOUND), "other id, got they-org-tiny-1b, as in"),
+        ((_HEADER, _SOUND, _SOUND), "3:1: provider and name: should differ from those of every"),
         ((_HEADER, _SOUND.replace("tiny", "tinny")), "2:1: model: should be the id of a spec"),
         ((_HEADER, _SOUND.replace("0.5", "cheap")), "2:1: input_per_million: should be a number"),
         ((_HEADER, _SOUND.replace("0.1", "0.6")), "should be at most the input's price, 0.5"),
-        ((_HEADER, _SOUND.replace("2026-07-02", "July")), "2:1: as_of: should be a date"),
+        ((_HEADER, _SOUND.replace("2026-07-02", "July")), "2:1: as_of: should be a date, such"),
+        ((_HEADER, _SOUND.replace("made up", "")), "2:1: source: should not be empty"),
+        (
+            (_HEADER, _SOUND.replace("They,org/Tiny-1B", "他,他")),
+            "1: provider and name: should have",
+        ),
         ((_HEADER, "They,short\n"), "2:1: expected 11 cells, as in the header, got 2"),
         ((_HEADER.replace("name", "nme"), _SOUND), '1:1: expected known columns, got "nme"; did'),
         ((_HEADER.replace("as_of", "notes"), _SOUND), "source, found no as_of"),

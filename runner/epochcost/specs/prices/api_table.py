@@ -47,6 +47,12 @@ _DEMANDED = [
     key for key, field in ApiPrice.model_fields.items() if field.is_required() and key != "id"
 ]
 _NUMBERS = ("per_million", "tokens")
+# Words of messages about TOML, and those of the same messages about a cell.
+_IN_A_CELL = {
+    "should be a date without quotes": "should be a date",
+    "required key is missing": "should not be empty",
+    "id: should be an id: lower-case": "provider and name: should have",
+}
 _NOT_IN_ID = re.compile(r"[^a-z0-9._]+")
 _LONGEST_ID = 80
 _REPOSITORY = "anomalyco/models.dev"
@@ -115,7 +121,10 @@ def judged_row(
     table["id"] = api_id(str(table.get("provider", "")), str(table.get("name", "")))
     judged = validate(ApiPrice, table)
     if isinstance(judged, tuple):
-        yield from map(str, judged)
+        for message in map(str, judged):
+            for words, in_a_cell in _IN_A_CELL.items():
+                message = message.replace(words, in_a_cell)  # noqa: PLW2901
+            yield message
     elif models is not None and judged.model not in {None, *models}:
         choices = suggest_or_list(str(judged.model), models)
         yield f"model: should be the id of a spec in models/, got {describe(judged.model)}{choices}"
