@@ -51,6 +51,13 @@ def test_a_row_is_a_price(tmp_path: Path) -> None:
     assert apis["them-closed"].request(1000, 100, Decimal("0.5")) * 1_000_000 == 1200
 
 
+def test_a_discount_for_batches_is_a_number(tmp_path: Path) -> None:
+    """The column ``batch_percent`` is read as a number."""
+    rows = _HEADER.replace("long.above_tokens", "batch_percent"), _SOUND.replace("1000,1,3", "50,,")
+    (api,) = load_catalogue(with_rows(tmp_path, *rows)).apis.values()
+    assert api.batch_percent == 50
+
+
 @pytest.mark.parametrize(
     ("rows", "fault"),
     [

@@ -46,7 +46,7 @@ COLUMNS = (
 _DEMANDED = [
     key for key, field in ApiPrice.model_fields.items() if field.is_required() and key != "id"
 ]
-_NUMBERS = ("per_million", "tokens")
+_NUMBERS = ("per_million", "tokens", "_percent")
 # Words of messages about TOML, and those of the same messages about a cell.
 _IN_A_CELL = {
     "should be a date without quotes": "should be a date",
