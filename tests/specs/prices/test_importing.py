@@ -62,10 +62,11 @@ def test_contradiction_of_the_same_day(project: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "0", "0.00", "-1", "NaN", "inf", "1,234.50", "$3", "1_000", "٣", "1e99", "free"]
+    "text",
+    ["", "0", "0.00", "-1", "NaN", "inf", "1,234.50", "$3", "1_000", "٣", "1e99", "1e-17", "free"],
 )
 def test_unsound_amounts(project: Project, text: str) -> None:
-    """An amount that is not a plain decimal above zero is a fault at its place."""
+    """An amount that is not a plain decimal from 1e-15 to 1e15 is a fault at its place."""
     with pytest.raises(ValueError, match="expected a price per hour above 0"):
         amount_of(text)
     result = sort(project, replace(ROW, amount=text))

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from epochcost.errors import Fault
-from epochcost.specs.base import LARGEST
+from epochcost.specs.base import LARGEST, SMALLEST
 from epochcost.specs.csv_rows import csv_rows
 from epochcost.specs.document import display_path
 from epochcost.specs.wording import describe, printable
@@ -84,11 +84,12 @@ def _prices_in_row(path: Path, line: int, row: Mapping[str, str]) -> Iterator[Li
 
 
 def amount_of(text: str) -> Decimal:
-    """Parse an amount per hour; raises ValueError unless it is a decimal number above zero."""
+    """Parse an amount per hour; ValueError unless it is a number from SMALLEST to LARGEST."""
     amount = Decimal(text) if AMOUNT.fullmatch(text) else Decimal(0)
-    if not 0 < amount <= LARGEST:
+    if not SMALLEST <= amount <= LARGEST:
         form = "such as 1234.50, without sign, currency or thousands separator"
-        raise ValueError(f"expected a price per hour above 0, {form}, got {describe(text)}")
+        demand = f"expected a price per hour above 0 (from {SMALLEST:g} to {LARGEST:g})"
+        raise ValueError(f"{demand}, {form}, got {describe(text)}")
     return PRINTED.plus(amount)
 
 
