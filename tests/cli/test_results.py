@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -39,11 +40,15 @@ def test_a_run_is_priced_and_stored(root: Path, capsys: pytest.CaptureFixture[st
 def test_a_named_folder_of_reported_runs_is_checked(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`check --results` finds an edit of an imported run, also if its file or folder is named."""
+    """`check --results` counts an imported run, and finds an edit or another root."""
     exported = write_export(root, VLLM)
     printed(capsys, "results", "import", str(exported), *TERMS, "--rate", "2.31")
     (path,) = root.glob("docs/data/results/rack/reported/*.json")
-    assert printed(capsys, "check", "--results", str(path))[0] == 0
+    checked = printed(capsys, "check", "--results", str(path.parent))
+    assert checked == (0, "", "0 results and 1 other record checked, 0 faults\n")
+    outside = shutil.copytree(root / "docs/data/results/rack", root / "outside/rack")
+    code, out, _ = printed(capsys, "check", "--results", str(outside))
+    assert (code, "got one outside: copy it there" in out) == (1, True)
     path.write_text(path.read_text("utf-8").replace('"tiny"', '"tinny"'), "utf-8")
     other = root / "docs/data/results/rack/ceilings/none.json"
     other.parent.mkdir()

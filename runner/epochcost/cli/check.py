@@ -147,7 +147,7 @@ def _catalogue_or_faults(json_document: dict[str, Any] | None) -> Catalogue:
 def _check_results(paths: list[Path], *, as_json: bool) -> None:
     from epochcost.results.submissions import check_results  # noqa: PLC0415
 
-    empty = {"files": 0, "submissions": (), "sidecar_remarks": ()}
+    empty = {"files": 0, "submissions": (), "sidecar_remarks": (), "records": 0}
     catalogue = _catalogue_or_faults(empty if as_json else None)
     checked = check_results(catalogue, RESULTS, paths, summarised=as_json)
     if as_json:
@@ -155,7 +155,8 @@ def _check_results(paths: list[Path], *, as_json: bool) -> None:
     else:
         _show_results(checked, with_summaries=bool(paths))
     files, faults = count_words(checked.files, "result"), count_words(len(checked.faults), "fault")
-    typer.echo(f"{files} checked, {faults}", err=True)
+    others = f" and {count_words(checked.records, 'other record')}" if checked.records else ""
+    typer.echo(f"{files}{others} checked, {faults}", err=True)
     if checked.faults:
         raise typer.Exit(1)
 

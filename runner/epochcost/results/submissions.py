@@ -51,14 +51,15 @@ class Submission:
 class ResultsCheck:
     """The outcome of a check: valid results (``submissions``), and a fault for each invalid file.
 
-    ``files`` is the number of checked result files. ``sidecar_remarks`` are remarks on records that
-    are not results, each with the record's path.
+    ``files`` is the number of checked result files, and ``records`` that of other checked files,
+    such as reported runs. ``sidecar_remarks`` are remarks on these, each with the record's path.
     """
 
     files: int
     submissions: tuple[Submission, ...]
     faults: tuple[Fault, ...]
     sidecar_remarks: tuple[tuple[str, Path], ...] = ()
+    records: int = 0
 
     def files_by_remark(self) -> Mapping[str, Sequence[Path]]:
         """The files to which each remark applies, so that a reviewer reads each remark once.
@@ -119,11 +120,11 @@ def check_results(
 ) -> ResultsCheck:
     """Check the result files in ``paths``, or without paths all result files below ``root``.
 
-    Other records in ``paths`` or below ``root``, such as reported runs, are checked too, but
-    ``ResultsCheck.files`` does not count them. A result is outdated if the ONNX file or spec of its
-    model has changed since. If ``paths`` are given, an outdated result is a fault; otherwise, it is
-    valid and gets a remark. Valid results get a summary of their samples if ``paths`` are given or
-    ``summarised`` is true. Raises InputError for a path that is missing or has no JSON file.
+    Other records in ``paths`` or below ``root``, such as reported runs, are checked too. A result
+    is outdated if the ONNX file or spec of its model has changed since. If ``paths`` are given, an
+    outdated result is a fault; otherwise, it is valid and gets a remark. Valid results get a
+    summary of their samples if ``paths`` are given or ``summarised`` is true. Raises InputError for
+    a path that is missing or has no JSON file.
     """
     files = _files(root, paths)
     moment = now or dt.datetime.now(dt.UTC)
@@ -141,12 +142,14 @@ def check_results(
         if not isinstance(each, Fault)
     ]
     remarks = () if paths else tuple(ceiling_remarks(root, context.result_counts))
+    others = (path for kind in KINDS for path in root.glob(f"*/{kind.folder}/*.json"))
+    records = sum(not paths or _is_in(path, paths) for path in others)
     faults += [
         _displayed(fault)
         for fault in sidecar_faults(context.catalogue, root, context.now)
         if not paths or _is_in(fault.path, paths)
     ]
-    return ResultsCheck(len(files), tuple(submissions), tuple(sorted(faults)), remarks)
+    return ResultsCheck(len(files), tuple(submissions), tuple(sorted(faults)), remarks, records)
 
 
 def _is_in(file: Path, paths: Iterable[Path]) -> bool:
@@ -199,7 +202,13 @@ def _files(root: Path, paths: Sequence[Path]) -> tuple[Path, ...]:
             expected = f"expected a result file or a folder of them below {root}"
             problem = "found no .json file there" if path.is_dir() else "there is no such file"
             raise InputError(f"{display_path(path)}: {expected}; {problem}")
-        files += (file for file in inside if file.parent.name not in folders)
+        # A record outside ``root`` gets a fault like a result there.
+        files += (
+            file
+            for file in inside
+            if file.parent.name not in folders
+            or root.resolve() not in file.parent.resolve().parents
+        )
     return tuple(dict.fromkeys(files))
 
 
