@@ -45,11 +45,15 @@ def test_an_iteration_of_a_batch_is_so_many_examples(tmp_path: Path):
         ({"value": "-1"}, "t.csv:3:1: value: expected a number above 0, got '-1'"),
         ({"batch": "128 and 256"}, "t.csv:3:1: batch: expected a number, got '128 and 256'"),
         ({"count": "0.5"}, "t.csv:3:1: count: expected a whole number, got '0.5'"),
+        ({"date": "2099-01"}, "t.csv:3:1: date: expected a past year, month or day, such as 2026"),
+        ({"date": "2026-02-30"}, "t.csv:3:1: date: expected .*, got '2026-02-30'"),
+        ({"date": "1.8.2026"}, "t.csv:3:1: date: expected .*, got '1.8.2026'"),
+        ({"date": "2018-2099"}, "t.csv:3:1: date: expected .*, got '2018-2099'"),
         ({"mode": "serve"}, "t.csv:3:1: mode: expected infer or train, got 'serve'"),
     ],
 )
 def test_a_fault_is_named_with_its_line(tmp_path: Path, change: dict[str, str], message: str):
-    """A wrong number or mode is reported with file and line."""
+    """A wrong number, date or mode is reported with file and line."""
     table = [row("dense", "Maker A1", 1.0), row("dense", "Maker A1", 1.0) | change]
     with pytest.raises(InputError, match=message):
         read_rates(write(tmp_path / "t.csv", table))

@@ -6,6 +6,7 @@ module ``design`` maps the names in a table to devices, and ``learnt`` lists the
 
 from __future__ import annotations
 
+import datetime as dt
 import math
 import re
 import statistics
@@ -33,6 +34,8 @@ MODES = {
 # Seconds in a unit of time; all other units are rates.
 _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "s/epoch": 1.0}
 _VERSION = re.compile(r" v?\d+(\.\d+)*$")
+# A year, month or day, or years from the first to the last.
+_DATE = re.compile(r"(\d{4}-)??(?P<latest>\d{4}(-\d{2}){0,2})", re.ASCII)
 _OF_AN_EPOCH_OR_RUN = frozenset({"s", "s/epoch"})
 
 
@@ -143,6 +146,7 @@ def _rate(path: Path, line: int, row: Mapping[str, str]) -> Rate:
     mode = MODES.get(row["mode"])
     if mode is None:
         raise ValueError(f"mode: expected infer or train, got {row['mode']!r}")
+    require_past_date(row["date"])
     unit, count = row["unit"], whole_number("count", row["count"] or "1")
     if unit in _SECONDS:
         seconds = value * _SECONDS[unit]
@@ -197,6 +201,20 @@ def positive_number(name: str, text: str) -> float:
     if value <= 0:
         raise ValueError(f"{name}: expected a number above 0, got {text!r}")
     return value
+
+
+def require_past_date(text: str) -> None:
+    """Raise ValueError unless ``text`` is empty, a past year, month or day, or a range of years."""
+    match = _DATE.fullmatch(text)
+    latest = match["latest"] if match else ""
+    try:
+        day = dt.date.fromisoformat(latest + "-01-01"[len(latest) - 4 :])
+    except ValueError:
+        day = dt.date.max
+    # East of UTC, tomorrow has begun.
+    if text and day > dt.datetime.now(dt.UTC).date() + dt.timedelta(days=1):
+        demand = "date: expected a past year, month or day, such as 2026, 2026-08 or 2026-08-31"
+        raise ValueError(f"{demand}, got {text!r}")
 
 
 def _number(name: str, text: str) -> float:

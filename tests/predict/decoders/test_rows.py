@@ -198,6 +198,7 @@ def test_software_is_a_family_without_its_version() -> None:
         ({"input_tokens": "1k"}, "input_tokens: expected a number, got '1k'"),
         ({"concurrency": "sixteen"}, "concurrency: expected a number, got 'sixteen'"),
         ({"mode": "train", "sequence_or_image": "2k"}, "sequence_or_image: expected a number, got"),
+        ({"date": "soon"}, "date: expected a past year, month or day, such as 2026, 2026-08 or"),
         ({"concurency": "1"}, 'expected known columns, got "concurency"; did you mean "concurr'),
         ({"metric": "throughput"}, "metric: expected a text that begins with one of"),
         ({"unit": "tok/s"}, "unit: expected tokens/s or requests/s, got 'tok/s'"),
@@ -207,7 +208,7 @@ def test_software_is_a_family_without_its_version() -> None:
 def test_bad_values_are_named_by_line(
     tmp_path: Path, names: Names, cells: dict[str, str], message: str
 ) -> None:
-    """A number, metric or unit that no reader understands is reported with file and line.
+    """A number, date, metric or unit that no reader understands is reported with file and line.
 
     The row's model does not matter: `check` reads the table without the names of models.
     """

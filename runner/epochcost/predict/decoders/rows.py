@@ -24,7 +24,14 @@ from epochcost.predict.decoders.chips import (
 )
 from epochcost.predict.decoders.forms import DecoderForm, catalogue_forms, plain_name
 from epochcost.predict.design import Devices
-from epochcost.predict.rates import MODES, count_or, positive_number, read_table, whole_number
+from epochcost.predict.rates import (
+    MODES,
+    count_or,
+    positive_number,
+    read_table,
+    require_past_date,
+    whole_number,
+)
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Device
 from epochcost.specs.published import ObservationTable
@@ -246,8 +253,9 @@ def read_lines(path: Path, names: Names | None, columns: Mapping[str, str]) -> t
 
 
 def _require_known_cells(line: Line) -> None:
-    """Raise ValueError for an invalid number, or for a metric or unit that is not known."""
+    """Raise ValueError for an invalid number or date, or for an unknown metric or unit."""
     _ = line.devices
+    require_past_date(line.cells["date"])
     for column in ("tensor_parallel", "input_tokens", "output_tokens"):
         line.count_of(column, 1)
     for column in ("batch", "concurrency", "weight_bytes"):
