@@ -159,6 +159,9 @@ def test_figures_of_no_kind_are_left_out(
         ("MXFP4", "fp4"),
         ("float8_rowwise weights", "fp8"),
         ("fp16 or bf16", "bf16"),
+        ("bfloat16 weights", "bf16"),
+        ("mixed", "bf16"),
+        ("Q5_K_M, 5.5 bpw", "int4"),
         ("float32", "fp32"),
     ],
 )
@@ -198,6 +201,8 @@ def test_software_is_a_family_without_its_version() -> None:
         ({"input_tokens": "1k"}, "input_tokens: expected a number, got '1k'"),
         ({"concurrency": "sixteen"}, "concurrency: expected a number, got 'sixteen'"),
         ({"mode": "train", "sequence_or_image": "2k"}, "sequence_or_image: expected a number, got"),
+        ({"precision": "Q5_K_M"}, 'precision: expected a text with one of "fp32", "bf16", "fp8", '),
+        ({"precision": ""}, "precision: expected a text with one of"),
         ({"date": "soon"}, "date: expected a past year, month or day, such as 2026, 2026-08 or"),
         ({"concurency": "1"}, 'expected known columns, got "concurency"; did you mean "concurr'),
         ({"metric": "throughput"}, "metric: expected a text that begins with one of"),
@@ -208,7 +213,7 @@ def test_software_is_a_family_without_its_version() -> None:
 def test_bad_values_are_named_by_line(
     tmp_path: Path, names: Names, cells: dict[str, str], message: str
 ) -> None:
-    """A number, date, metric or unit that no reader understands is reported with file and line.
+    """A cell or column that no reader understands is reported with file and line.
 
     The row's model does not matter: `check` reads the table without the names of models.
     """

@@ -57,7 +57,7 @@ _PRECISIONS: tuple[tuple[str, Precision], ...] = (
     (r"fp4", "fp4"),
     (r"fp8|float8", "fp8"),
     (r"float32|fp32|tf32", "fp32"),
-    (r"", "bf16"),
+    (r"b?f(p|loat)?16|half|mixed", "bf16"),
 )
 _BITS_PER_WEIGHT = re.compile(r"(\d+(?:\.\d+)?) bpw", re.ASCII)
 _LLAMA_CPP = "llama.cpp"
@@ -254,7 +254,7 @@ def read_lines(path: Path, names: Names | None, columns: Mapping[str, str]) -> t
 
 def _require_known_cells(line: Line) -> None:
     """Raise ValueError for an invalid number or date, or for an unknown metric or unit."""
-    _ = line.devices
+    _ = line.devices, precision_of(line.cells["precision"])
     require_past_date(line.cells["date"])
     for column in ("tensor_parallel", "input_tokens", "output_tokens"):
         line.count_of(column, 1)
@@ -276,9 +276,12 @@ def _require_known_cells(line: Line) -> None:
 
 
 def precision_of(text: str) -> Precision:
-    """The precision of weights that a source's text names; ``bf16`` if the text names none."""
-    folded = text.casefold()
-    return next(name for pattern, name in _PRECISIONS if re.search(pattern, folded))
+    """The precision of weights that a source's text names; ValueError if the text names none."""
+    for pattern, name in _PRECISIONS:
+        if re.search(pattern, text.casefold()):
+            return name
+    demand = f"one of {join_choices(BITS)}, or bits per weight such as 5.5 bpw"
+    raise ValueError(f"precision: expected a text with {demand}, got {text!r}")
 
 
 def software_of(text: str) -> str:
