@@ -91,7 +91,12 @@ def test_doubts_are_no_faults(project: Path) -> None:
 @pytest.mark.parametrize(
     ("model", "old", "new", "message"),
     [
-        ("mnist-mlp", '"image"', '"images"', "inputs: should name the graph's inputs image"),
+        (
+            "mnist-mlp",
+            '"image"',
+            '"images"',
+            ":17:1: inputs[0].name: should name the graph's inputs image, got 'images'",
+        ),
         (
             "gpt2",
             "50_257",
@@ -114,6 +119,17 @@ def test_a_graph_that_does_not_fit(
     result = check(project, "specs/models")
     assert result.returncode == 1
     assert message in result.stdout.splitlines()[0]
+
+
+def test_a_dimension_that_the_graph_lacks(project: Path) -> None:
+    """A wrong name in [dimensions] is a fault in its line, with the names of the ONNX file."""
+    shutil.copytree(SPECS.parent / "models", project / "models")
+    path = project / "specs/models/gpt2.toml"
+    path.write_text(path.read_text("utf-8").replace("{ sequence =", "{ length ="), "utf-8")
+    assert check(project, "specs/models").stdout == (
+        "specs/models/gpt2.toml:8:16: dimensions.length: should name the graph's dimensions batch, "
+        "sequence, got 'length'\n"
+    )
 
 
 def test_faults_as_lines(project: Path) -> None:

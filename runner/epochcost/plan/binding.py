@@ -19,7 +19,7 @@ from epochcost.graphs.weight_bits import stored_bits
 from epochcost.plan.work import STEPS, Phase, Work
 from epochcost.specs.decoder import MASK, POSITIONS, SCORES, TOKENS, Decoder
 from epochcost.specs.model import CarriedState, Model
-from epochcost.specs.wording import format_key_path
+from epochcost.specs.wording import KeyPath, format_key_path
 from onnxstep.graphs.binding import bind_dimensions, symbolic_dimensions
 from onnxstep.graphs.choices import unknown_name
 from onnxstep.graphs.exported import separated
@@ -112,11 +112,11 @@ def carried_state(graph: onnx.ModelProto, model: Model) -> tuple[CarriedState, .
 class Misfit(NamedTuple):
     """A key of the spec that contradicts the graph, and a message."""
 
-    key: tuple[str, ...]
+    key: KeyPath
     message: str
 
     def __str__(self) -> str:
-        return f"{'.'.join(self.key)}: {self.message}"
+        return f"{format_key_path(self.key)}: {self.message}"
 
 
 def misfits(graph: onnx.ModelProto, decoder: Decoder) -> Iterator[Misfit]:
@@ -164,11 +164,8 @@ def graph_misfits(graph: onnx.ModelProto, model: Model) -> Iterator[Misfit]:
     if not graph.graph.output:
         yield Misfit(("graph",), "should have an output, has none")
     yield from _of_fed_inputs(graph, model)
-    inputs = {*_fed(graph)} - {state.input for state in model.states}
+    yield from _of_names_in_the_spec(graph, model)
     vocabularies = {each.name: each.vocabulary or 0 for each in model.inputs}
-    for name in sorted(inputs ^ vocabularies.keys()):
-        listed, got = ", ".join(sorted(inputs)), "has no" if name in inputs else "got"
-        yield Misfit(("inputs",), f"should name the graph's inputs {listed}, {got} {name!r}")
     shapes = _known_shapes(graph)
     for node in (node for node in graph.graph.node if node.op_type == "Gather"):
         table, indices = [*node.input, *_LEFT_OUT][:2]
@@ -185,6 +182,21 @@ def graph_misfits(graph: onnx.ModelProto, model: Model) -> Iterator[Misfit]:
         elif 0 < most < classes and term.loss != "sigmoid_cross_entropy":
             message = f"should have at most {most:,} classes for {term.output!r}, got {classes:,}"
             yield Misfit(("training",), message)
+
+
+def _of_names_in_the_spec(graph: onnx.ModelProto, model: Model) -> Iterator[Misfit]:
+    inputs = {*_fed(graph)} - {state.input for state in model.states}
+    expected = f"should name the graph's inputs {', '.join(sorted(inputs))}"
+    for place, each in enumerate(model.inputs):
+        if each.name not in inputs:
+            yield Misfit(("inputs", place, "name"), f"{expected}, got {each.name!r}")
+    for name in sorted(inputs - {each.name for each in model.inputs}):
+        yield Misfit(("inputs",), f"{expected}, has no {name!r}")
+    dimensions = symbolic_dimensions(graph)
+    expected = f"should name the graph's dimensions {', '.join(dimensions) or '(none)'}"
+    for name in model.dimensions:
+        if name not in dimensions:
+            yield Misfit(("dimensions", name), f"{expected}, got {name!r}")
 
 
 def _of_fed_inputs(graph: onnx.ModelProto, model: Model) -> Iterator[Misfit]:
