@@ -1,8 +1,7 @@
 """Gradients and training steps of ONNX graphs, built from operators of stock ONNX Runtime.
 
-``vjp_graph`` builds the graph of a model's gradients. ``training_step`` adds a loss, an optimizer
-and training mode. ``evaluation_graph`` returns the model with its loss. The package needs only onnx
-and numpy.
+The main functions are ``training_step``, ``evaluation_graph`` (the model with its loss) and
+``vjp_graph`` (only gradients). The package needs only onnx and numpy.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Low-rank adapters (LoRA) for matrix products with weights (Hu et al. 2021, arXiv 2106.09685).
 
-An adapter changes y = x W into y = x W + (x A) B · alpha / rank. The matrix A [inner, rank] starts
-as in PyTorch's ``peft``, and B [rank, features] starts at zero. ``training_step`` trains only A and
-B if its argument ``wrt`` is ``ADAPTERS``.
+An adapter changes y = x W into y = x W + (x A) B · alpha / rank. A [inner, rank] starts as in
+PyTorch's ``peft``, B [rank, features] at zero. The option ``wrt=ADAPTERS`` trains only A and B.
 """
 
 from __future__ import annotations
@@ -39,10 +38,7 @@ _MATRIX, _SCALES = 2, 2
 
 @dataclass(frozen=True)
 class _WeightProduct:
-    """A ``node`` that multiplies by a stored ``weight``, as a matrix [inner, features].
-
-    If ``turned``, the file stores the transposed matrix.
-    """
+    """A node that multiplies by a weight [inner, features], stored transposed if ``turned``."""
 
     node: onnx.NodeProto
     weight: str
@@ -62,9 +58,9 @@ def with_adapters(
     """Return a copy of the model with an adapter at each product whose weight matches a pattern.
 
     Products are MatMul, Gemm and MatMulNBits nodes. ``patterns`` are names or shell patterns.
-    ``alpha`` defaults to ``rank``. New parameters are named ``<weight>.lora_A`` and ``.lora_B``.
-    Raises ModelError if ``rank`` is below 1 or if a pattern matches no weight. It is also raised if
-    a weight is multiplied both as it is and transposed.
+    ``alpha`` defaults to ``rank``. New parameters are ``<weight>.lora_A`` and ``.lora_B``. Raises
+    ModelError if ``rank`` is below 1, if a pattern matches no weight, or if a weight is multiplied
+    both as it is and transposed.
     """
     if rank < 1:
         raise ModelError(f"lora rank: expected a positive integer, got {rank}")
@@ -152,10 +148,7 @@ def _adapter_nodes(
 def _add_adapter_parameters(
     model: onnx.ModelProto, products: Mapping[str, _WeightProduct], rank: int, seed: int
 ) -> onnx.ModelProto:
-    """Return the model with the parameters A and B of each adapter, as initializers.
-
-    If the model's metadata lists parameters, A and B are inputs instead, and join this list.
-    """
+    """Add A and B of each adapter as initializers; as inputs if the metadata lists parameters."""
     added: dict[str, tuple[tuple[int, int], int, Initial]] = {}
     for name, product in products.items():
         kind, own_seed = product.elem_type, zlib.crc32(name.encode())

@@ -1,14 +1,11 @@
 """Dot-product attention with several heads and a causal mask, and its gradients.
 
 The scores are s = q kᵀ · scale. With a cap c, a = c · tanh(s / c), else a = s. Then p = softmax(a +
-bias) and y = p v. For each value, the prefix d marks the gradient of the loss with respect to this
-value. A product without a sign is a matrix product, ∘ is the elementwise product, and Σ sums over
-the last axis:
+bias) and y = p v. The prefix d marks the gradient of the loss with respect to a value. ∘ is the
+elementwise product, and Σ sums over the last axis. Without a cap, ds = da.
 
     dv = pᵀ dy, da = p ∘ (dy vᵀ - Σ dy ∘ y), ds = da ∘ (1 - (a / c)²)
     dq = ds k · scale, dk = dsᵀ q · scale
-
-Without a cap, ds = da.
 """
 
 from __future__ import annotations
@@ -23,12 +20,11 @@ from onnxstep.builder import Value, ascending
 
 @dataclass(frozen=True)
 class Attention:
-    """Inputs of attention with H query heads and K key heads.
+    """Inputs of attention for B sequences, L queries, S keys, H query heads and K key heads.
 
-    Each key head serves H / K consecutive query heads. For B sequences, L queries and S keys, ``q``
-    is [B, H, L, E], ``k`` [B, K, S, E] and ``v`` [B, K, S, F]. ``allowed`` (bool) is True for a
-    query's usable keys, at least one. ``allowed`` and ``bias`` broadcast to [B, H, L, S]. ``cap`` c
-    turns a score s into c · tanh(s / c); 0 means no cap.
+    ``q`` is [B, H, L, E], ``k`` [B, K, S, E] and ``v`` [B, K, S, F]. Each key head serves H / K
+    consecutive query heads. ``allowed`` (bool) is True for a query's usable keys, at least one.
+    ``allowed`` and ``bias`` broadcast to [B, H, L, S]. A ``cap`` of 0 means no cap.
     """
 
     q: Value
@@ -41,10 +37,9 @@ class Attention:
 
 
 def attention_backward(of: Attention, y: Value, dy: Value) -> tuple[Value, Value, Value, Value]:
-    """Emit the gradients with respect to q, k, v and bias.
+    """Emit the gradients of q, k, v and bias, given the result ``y`` [B, H, L, F].
 
-    ``of`` has the inputs of the attention, ``y`` [B, H, L, F] is its result, and ``dy`` is the
-    gradient at y. The gradient of the bias has the full shape [B, H, L, S].
+    The gradient of the bias has the full shape [B, H, L, S].
     """
     op = of.q.op
     scores = _scaled_scores(of.q, of.k, of.scale)
@@ -64,8 +59,7 @@ def attention_backward(of: Attention, y: Value, dy: Value) -> tuple[Value, Value
 def causal_mask(like: Value, length: int, window: int = 0) -> Value:
     """Mask [length, length] that is True for each query's own position and earlier positions.
 
-    A ``window`` above 0 allows only the last ``window`` of these positions. ``like`` is any value
-    of the graph to which the mask's nodes are added.
+    ``window`` > 0 allows only the last ``window`` positions. ``like`` is any value of the graph.
     """
     op = like.op
     rows, columns = op.constant(ascending(length).reshape(-1, 1)), op.constant(ascending(length))
@@ -104,21 +98,14 @@ def _ungroup(x: Value, shape: tuple[int, ...]) -> Value:
 
 
 def _scaled_scores(x: Value, keys: Value, scale: float = 1.0) -> Value:
-    """The product ``scale`` · x keysᵀ [B, H, L, S] of each head.
-
-    x is [B, H, L, n] and ``keys`` is [B, K, S, n]. Each of the K key heads serves H / K consecutive
-    heads of x.
-    """
+    """The product ``scale`` · x keysᵀ [B, H, L, S], for x [B, H, L, n] and keys [B, K, S, n]."""
     rows = _group_by_key_head(x, keys.shape[1])
     product = x.op.MatMul(rows if scale == 1 else rows * scale, transposed(keys))
     return _ungroup(product, x.shape)
 
 
 def _sum_over_queries(scores: Value, x: Value, keys: Value) -> Value:
-    """Product scoresᵀ · x [B, K, S, n] of scores [B, H, L, S] and x [B, H, L, n].
-
-    The products of query heads that share a key head are summed.
-    """
+    """Sum scoresᵀ x per key head: [B, K, S, n], for scores [B, H, L, S] and x [B, H, L, n]."""
     heads = keys.shape[1]
     return scores.op.MatMul(
         transposed(_group_by_key_head(scores, heads)), _group_by_key_head(x, heads)

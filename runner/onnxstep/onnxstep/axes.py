@@ -1,8 +1,6 @@
 """Operations along axes for gradient rules, from pad and cut to products with a matrix.
 
-Two more functions delay the nodes that read a tensor until another value is computed.
-``zero_after`` computes a zero from the other value. ``late`` adds this zero to the target shape of
-a Reshape of the tensor. The delayed nodes read the result of the Reshape.
+``zero_after`` and ``late`` delay the nodes that read a tensor until another value is computed.
 """
 
 from __future__ import annotations
@@ -88,9 +86,8 @@ def transposed(x: Value) -> Value:
 def materialized_transpose(x: Value) -> Value:
     """Swap the last two axes of x and store the result in memory.
 
-    ONNX Runtime would fuse a plain Transpose into the matrix product that reads its result. The
-    fused product would read memory in large strides. A Reshape before the Transpose and another
-    after it prevent the fusion.
+    Reshapes keep ONNX Runtime from fusing the Transpose into a matrix product, which would then
+    read memory in large strides.
     """
     op, leading, (rows, columns) = x.op, x.shape[:-2], x.shape[-2:]
     order = [*range(len(leading)), x.rank - 1, x.rank - 2, x.rank]
@@ -110,10 +107,7 @@ def dilate(x: Value, steps: Sequence[int]) -> Value:
 
 
 def matmul_along_axis(matrix: Value, x: Value, axis: int) -> Value:
-    """Multiply ``matrix`` [rows, length] with each vector of x along ``axis``.
-
-    Along ``axis``, x has ``length`` elements and the result has ``rows`` elements.
-    """
+    """Multiply ``matrix`` [rows, length] with each vector of x [..., length, ...] on ``axis``."""
     op, (rows, length) = x.op, matrix.shape
     outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
     if inner == 1:
@@ -129,11 +123,7 @@ def _pair(first: int, step: int, second: int) -> list[int]:
 
 
 def zero_after(trigger: Value) -> Value:
-    """The int64 number 0 as a tensor [1] that is available only after ``trigger``.
-
-    The nodes compute it as 0 times the first element of ``trigger``. With this zero, ``late``
-    delays other values until ``trigger`` is computed.
-    """
+    """The int64 number 0 as a tensor [1] that is available only after ``trigger``; see ``late``."""
     op = trigger.op
     first = op.Gather(op.Reshape(trigger, op.integers(-1)), op.integers(0))
     return op.Cast(first, to=TensorProto.INT64) * op.integers(0)
@@ -142,10 +132,9 @@ def zero_after(trigger: Value) -> Value:
 def late(x: Value, zero: Value) -> Value:
     """A copy of x without its own memory; nodes that read the copy run only after ``zero``.
 
-    ``zero`` is a tensor with the number 0. A Reshape node makes the copy from x. The node waits for
-    ``zero``, because its target shape is computed as the shape of x plus 0. A node that reads the
-    copy differs from a node that reads x, so ONNX Runtime does not merge the two nodes.
-    ``allowzero`` keeps ONNX Runtime from removing the Reshape.
+    A Reshape to the shape of x plus ``zero`` (a result of ``zero_after``) makes the copy.
+    ``allowzero`` keeps ONNX Runtime from removing the Reshape. ONNX Runtime does not merge a node
+    that reads x with a node that reads the copy.
     """
     shape = x.op.integers(*x.shape) + zero
     node = helper.make_node("Reshape", [x.name, shape.name], [], allowzero=1)

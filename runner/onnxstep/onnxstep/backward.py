@@ -1,8 +1,6 @@
-"""Reverse-mode differentiation of a list of nodes.
+"""Reverse-mode differentiation of a list of nodes, with the gradient rules from ``rules``.
 
-A cotangent is the gradient of the loss with respect to a value. ``pull_back`` visits the nodes from
-last to first, applies the rule of each operator (see ``rules``) and adds up the cotangents. It
-skips nodes that depend on no requested value.
+A cotangent is the gradient of the loss with respect to a value.
 """
 
 from __future__ import annotations
@@ -36,9 +34,8 @@ def pull_back(
 ) -> dict[str, Value]:
     """Add the gradient nodes to ``op``; return the cotangents of the values ``names``.
 
-    ``nodes`` are in topological order. Values on which no output in ``cotangents`` depends are left
-    out. Raises ModelError for an invalid node or an operator without a rule, CapabilityError for
-    constants larger than memory.
+    Values that no output in ``cotangents`` depends on are left out. Raises ModelError for an
+    invalid node or an operator without a rule, CapabilityError for constants larger than memory.
     """
     # A tuple keeps the order. The order of a set differs between processes and would change the
     # graph.
@@ -75,10 +72,7 @@ def dependents(op: Builder, nodes: Sequence[onnx.NodeProto], sources: Set[str]) 
 
 
 def _sum_cotangents(cotangents: dict[str, list[Value]], name: str) -> Value | None:
-    """Replace the list of gradients ``cotangents[name]`` by its sum, and return the sum.
-
-    Returns None if there are no gradients.
-    """
+    """Replace the list ``cotangents[name]`` by its sum; return the sum, None without gradients."""
     received = cotangents.get(name)
     if not received:
         return None
@@ -110,11 +104,7 @@ def _node_cotangents(
 
 
 def _error_of_invalid_node(node: Node, error: Exception) -> ModelError:
-    """The error for a node with attributes or inputs that its operator does not allow.
-
-    onnx's checker accepts many such nodes. The gradient rules do not check nodes either, but fail
-    with an exception, ``error``.
-    """
+    """The error for a node whose attributes or inputs made its gradient rule raise ``error``."""
     attributes = node_attributes(node.proto).items()
     written = " ".join(", ".join(f"{key} {value!r}" for key, value in attributes).split())
     shapes = ", ".join("none" if x is None else str(list(x.shape)) for x in node.inputs)

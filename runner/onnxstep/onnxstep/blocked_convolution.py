@@ -1,8 +1,7 @@
 """Convolution in ONNX Runtime's blocked layout (NCHWc), for weights that change at every step.
 
-ONNX Runtime itself uses this layout only for constant weights. A block has 8 channels on processors
-with AVX2 and 16 with AVX-512; this code works for both. benchmarks/rules/convolution.py measures
-which convolutions become faster.
+ONNX Runtime itself uses this layout only for constant weights. A block has 8 channels with AVX2 and
+16 with AVX-512. benchmarks/rules/convolution.py measures which convolutions become faster.
 """
 
 from __future__ import annotations
@@ -39,9 +38,9 @@ def convolve(
 ) -> Value | None:
     """Convolve x [N, C, H, W] with w [M, C / group, kh, kw] and add the bias [M].
 
-    ``view`` has the strides, dilations and padding. The function returns None if ``has_kernels`` is
-    False, if C or M is not a multiple of ``BLOCK``, for negative padding, and for grouped
-    convolutions that are not depthwise. It also returns None if a matrix product is faster.
+    Returns None if ``has_kernels`` is False, if padding is negative, or if C or M is not a multiple
+    of ``BLOCK``. Grouped convolutions that are not depthwise also yield None, as does any
+    convolution for which a matrix product is faster.
     """
     fills_blocks = x.shape[1] % BLOCK == 0 and w.shape[0] % BLOCK == 0
     is_depthwise = group == x.shape[1] == w.shape[0]
@@ -59,11 +58,9 @@ def convolve(
 def adjoint(
     dy: Value, w: Value, view: Window, into: tuple[int, ...], group: int = 1
 ) -> Value | None:
-    """Emit the gradient [N, C, *into] with respect to a convolution's input.
+    """Emit the gradient [N, C, *into] of a convolution's input; ``dy`` [N, M, ...] is the result's.
 
-    ``dy`` [N, M, ...] is the gradient with respect to the result. The function flips the kernels
-    ``w`` and convolves ``dy`` with them. Returns None if a stride is not 1, if the blocked layout
-    cannot be used, or if a matrix product is faster.
+    Returns None if a stride is not 1, or in the cases in which ``convolve`` returns None.
     """
     if not has_kernels(w.op, dy, w) or any(stride != 1 for stride in view.strides):
         return None
@@ -84,12 +81,10 @@ def _flipped_kernels(w: Value) -> Value:
 
 
 def weight_cotangent(x: Value, dy: Value, view: Window, group: int = 1) -> Value | None:
-    """Gradient [M, C / group, kh, kw] with respect to the weights of a convolution.
+    """Gradient [M, C / group, kh, kw] of the weights, for x [N, C, ...] and ``dy`` [N, M, ...].
 
-    x [N, C, ...] is the input, and ``dy`` [N, M, ...] is the gradient with respect to the result.
-    The weight gradient is itself a convolution of x with ``dy`` as kernels, summed over the N
-    images. Its strides are the dilations of ``view``, and its dilations are the strides of
-    ``view``. Returns None if the blocked layout cannot be used, or if kh = kw = 1.
+    It is a convolution of x with ``dy`` as kernels, whose strides are the dilations of ``view`` and
+    vice versa. Returns None if the blocked layout cannot be used, or if kh = kw = 1.
     """
     if not has_kernels(x.op, x, dy) or math.prod(view.kernel) == 1:
         return None
@@ -101,10 +96,7 @@ def weight_cotangent(x: Value, dy: Value, view: Window, group: int = 1) -> Value
 
 
 def _depthwise_weight_gradient(x: Value, dy: Value, view: Window, group: int) -> Value | None:
-    """Weight gradient of a depthwise convolution, computed for each image and then summed.
-
-    Returns None if the convolution is not depthwise, or N · C is not a multiple of ``BLOCK``.
-    """
+    """Weight gradient; None if not depthwise, or if N · C is not a multiple of ``BLOCK``."""
     op, (batch, channels) = x.op, x.shape[:2]
     if group != channels or channels != dy.shape[1] or batch * channels % BLOCK:
         return None
@@ -119,12 +111,11 @@ def _depthwise_weight_gradient(x: Value, dy: Value, view: Window, group: int) ->
 
 
 def _weight_gradient_by_images(x: Value, dy: Value, view: Window) -> Value | None:
-    """Weight gradient of an ungrouped convolution, as a convolution that sums over images.
+    """Weight gradient of an ungrouped convolution, with the images in place of the input channels.
 
-    The images take the place of the input channels, so the number of images must be a multiple of
-    ``BLOCK``. If it is not, each image is cut into bands of rows, and each band counts as an image.
-    Returns None if ``dy`` has fewer rows than bands are needed, or if the number of its channels is
-    no multiple of ``BLOCK``.
+    If the number of images is not a multiple of ``BLOCK``, bands of rows of each image count as
+    images. Returns None if ``dy`` has fewer rows than bands are needed, or if the number of its
+    channels is not a multiple of ``BLOCK``.
     """
     if dy.shape[1] % BLOCK:
         return None
@@ -145,10 +136,7 @@ def _weight_gradient_by_images(x: Value, dy: Value, view: Window) -> Value | Non
 
 
 def _cut_into_bands(x: Value, bands: Sequence[tuple[int, int]]) -> Value:
-    """Cut x [C, N, H, W] into ``bands`` of rows; return [C, len(bands) · N, rows, W].
-
-    A band is given by its first row and by the number of rows, which is the same for all bands.
-    """
+    """Cut bands (first row, row count) out of x [C, N, H, W]; return [C, bands · N, rows, W]."""
     parts = [cut_along(x, 2, start, start + rows) for start, rows in bands]
     return parts[0] if len(parts) == 1 else x.op.Concat(*parts, axis=1)
 
@@ -175,10 +163,9 @@ def _in_blocks(x: Value) -> Value:
 
 
 def _weights_in_blocks(w: Value, *, is_depthwise: bool) -> Value:
-    """Order the weights [M, C, h, w] as [M / b, C / b, h, w, b, b], for blocks of b channels.
+    """Order weights [M, C, h, w] as [M / b, C / b, h, w, b, b], depthwise ones as [M / b, h, w, b].
 
-    The last axis has the output channels of a block, the axis before it the input channels. If
-    ``is_depthwise``, the order is [M / b, h, w, b].
+    The last axis has the b output channels of a block, the axis before it the input channels.
     """
     op = w.op
     inner = w if is_depthwise else _in_blocks(w)
@@ -192,11 +179,7 @@ def _append_blocked_node(
     shape: Sequence[int],
     attributes: Mapping[str, Any] | None = None,
 ) -> Value:
-    """Append a node in the domain of the blocked layout; return its output.
-
-    onnx cannot infer shapes in this domain, so ``shape`` declares the output's shape in the plain
-    layout.
-    """
+    """Append a node of the blocked layout; ``shape`` is its output's shape in the plain layout."""
     op = inputs[0].op
     if all(entry.domain != DOMAIN for entry in op.opset_imports):
         op.opset_imports.append(helper.make_opsetid(DOMAIN, _VERSION))
@@ -206,10 +189,7 @@ def _append_blocked_node(
 
 
 def forward(node: Node) -> Sequence[Value]:
-    """The result of a Conv node in the blocked layout.
-
-    Empty if the layout cannot be used, or if a matrix product is faster (see ``convolve``).
-    """
+    """The result of a Conv node in the blocked layout; empty if ``convolve`` returns None."""
     x, w = node.input(0), node.input(1)
     group = node.attribute("group", 1)
     y = convolve(x, w, window(node, w.shape[2:]), group, node.optional_input(2))

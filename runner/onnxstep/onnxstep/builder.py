@@ -1,7 +1,6 @@
 """Build ONNX graphs in Python, with the shape and type of every value.
 
-``op.Gemm(a, b, transB=1)`` appends a node, infers the shape of its output with ONNX's shape
-inference and returns the output. Values also support ``+ - * /`` with values and numbers.
+``op.Gemm(a, b, transB=1)`` appends a node and returns its output. Values also support ``+ - * /``.
 """
 
 from __future__ import annotations
@@ -95,12 +94,11 @@ class Value:
         return self.op.Neg(self)
 
     def _as_operand(self, other: Value | float) -> Value:
-        """Convert ``other``, the other operand of an arithmetic operator, to a value.
+        """Convert ``other`` to a value; a number gets the type of ``self``.
 
-        A number becomes a tensor with the type of ``self``, usually of rank 0. If ``self`` has
-        several elements and a last axis of length 1, an operand of rank 0 is slow. ONNX Runtime's
-        CPU kernels would process ``self`` one element at a time (benchmarks/rules/scalar.py). Then
-        a number or a value of rank 0 gets the rank of ``self``.
+        A number usually becomes a tensor of rank 0. If ``self`` [..., 1] has several elements, a
+        number or a value of rank 0 gets the rank of ``self``. Otherwise ONNX Runtime's CPU kernels
+        would process ``self`` one element at a time (benchmarks/rules/scalar.py).
         """
         value = other if isinstance(other, Value) else self.op.scalar(other, self.elem_type)
         if value.rank or self.shape[-1:] != (1,) or self.size == 1:
@@ -113,9 +111,8 @@ class Value:
 class Builder:
     """A graph under construction: nodes, constants, and the shape and type of every value.
 
-    ``provider`` is the execution provider of ONNX Runtime whose own operators the graph may use.
-    None means portable operators only. ``blocked_convolutions`` says that the CPU provider has
-    convolution kernels for the blocked layout (NCHWc), as in ONNX Runtime's x86-64 builds.
+    The graph may use operators that only ``provider`` has; None means portable operators only.
+    ``blocked_convolutions`` allows CPU kernels (NCHWc) that ONNX Runtime's x86-64 builds have.
     """
 
     def __init__(
@@ -168,9 +165,9 @@ class Builder:
     ) -> tuple[Value, ...]:
         """Append a node with new output names and return its outputs.
 
-        Raises ModelError if ONNX refuses the node. Except on CUDA, a scatter that adds fp16 numbers
-        runs in float32, because the CPU provider has no fp16 kernel for it. On CUDA, several nodes
-        replace a Concat of more than 32 inputs, because a CUDA graph cannot record such a Concat.
+        Raises ModelError if ONNX refuses the node. CUDA graphs cannot record a Concat of more than
+        32 inputs, so it is split on CUDA. The CPU provider cannot scatter and add fp16 numbers, so
+        this runs in float32 except on CUDA.
         """
         if op_type == "Concat" and self.provider == "cuda" and len(inputs) > _MOST_CONCATENATED:
             parts = [
@@ -277,9 +274,7 @@ class Builder:
     def rename(self, value: Value, name: str) -> Value:
         """Name ``value`` in the finished graph; raises ModelError if another value has ``name``.
 
-        ``close_model`` writes the name into the value's node, so renaming costs nothing at run
-        time. If ``value`` is an input, was copied from a model or was renamed before, an Identity
-        node copies it to ``name``.
+        An Identity node copies a value that is an input, comes from a model or was renamed before.
         """
         if value.name == name:
             return value

@@ -1,9 +1,7 @@
 """Sum, scale and normalize each channel of a batch x [N, C, ...], in few passes over x.
 
-Elementwise operators need many passes. On the CPU, this module replaces them by depthwise
-convolutions for large images. On CUDA, it replaces them by BatchNormalization and
-LayerNormalization. For fp16 on CUDA, a matrix product with a column of ones sums faster than
-ReduceSum (benchmarks/rules/batch_normalization.py).
+Depthwise convolutions replace elementwise operators for large images on the CPU. On CUDA,
+BatchNormalization and LayerNormalization do (benchmarks/rules/batch_normalization.py).
 """
 
 from __future__ import annotations
@@ -32,10 +30,9 @@ _ENLARGED = 2.0**7
 
 @dataclass(frozen=True)
 class Normalized:
-    """A batch x [N, C, ...] normalized per channel.
+    """A batch x [N, C, ...] with ``mean`` and ``variance`` [C], which never have half precision.
 
-    ``mean`` and ``variance`` are [C] in float32. ``inverse`` is 1 / √(variance + epsilon), in a
-    shape that broadcasts to x.
+    ``inverse`` is 1 / √(variance + epsilon), in a shape that broadcasts to x.
     """
 
     x: Value
@@ -55,10 +52,7 @@ class Normalized:
         return scaled(self.deviation, gain, shift)
 
     def product_sums(self, y: Value, y_sums: Value) -> Value:
-        """Σ y (x - mean) per channel, [1, C, 1, ...] in float32, for y of the shape of x.
-
-        ``y_sums`` has Σ y per channel. On CUDA, the result is computed as Σ y x - mean · Σ y.
-        """
+        """Σ y (x - mean) per channel, [1, C, 1, ...] in float32; ``y_sums`` is Σ y per channel."""
         if not has_normalization(self.x):
             return product_sums(y, self.deviation)
         return channel_sums(y * self.x) - y_sums * per_channel(self.x, self.mean)
@@ -70,10 +64,7 @@ def channel_axes(x: Value) -> list[int]:
 
 
 def per_channel(x: Value, channels: Value) -> Value:
-    """Reshape ``channels`` [C], one number per channel, to broadcast to x [N, C, ...].
-
-    The result is cast to the type of x, or to float32 if x has half precision.
-    """
+    """Reshape ``channels`` [C] to broadcast to x [N, C, ...], with the element type of wide(x)."""
     shaped = x.op.Reshape(channels, x.op.integers(-1, *[1] * (x.rank - 2)))
     return shaped.cast(_FLOAT if x.elem_type in HALF_TYPES else x.elem_type)
 
@@ -99,11 +90,7 @@ def _is_depthwise_convolution_faster(x: Value) -> bool:
 
 
 def scaled(x: Value, gain: Value, shift: Value | None = None) -> Value:
-    """The result of x · gain + shift, with one gain and one shift for each channel.
-
-    For large images on the CPU, a depthwise convolution computes the result in one pass over x.
-    ONNX Runtime can fuse the convolution with a later Add or Relu.
-    """
+    """The result of x · gain + shift, with one gain and one shift (None: 0) for each channel."""
     if not _is_depthwise_convolution_faster(x):
         return x * gain if shift is None else x * gain + shift
     weights = x.op.Reshape(gain, x.op.integers(-1, 1, 1, 1))
@@ -111,10 +98,7 @@ def scaled(x: Value, gain: Value, shift: Value | None = None) -> Value:
 
 
 def _scale_and_shift(x: Value, mean: Value, gain: Value, shift: Value) -> Value:
-    """(x - mean) · gain + shift, computed by BatchNormalization.
-
-    In half precision the mean is rounded to fp16, and ``shift`` is adjusted to correct the error.
-    """
+    """(x - mean) · gain + shift by BatchNormalization; ``shift`` absorbs the rounding to fp16."""
     op, channels = x.op, x.shape[1]
     gain, shift = (op.Reshape(value, op.integers(-1)) for value in (gain, shift))
     one = np.ones(channels, np.float32)
@@ -128,11 +112,7 @@ def _scale_and_shift(x: Value, mean: Value, gain: Value, shift: Value) -> Value:
 
 
 def product_sums(x: Value, y: Value) -> Value:
-    """Σ x y per channel, [1, C, 1, ...], for x and y [N, C, ...].
-
-    For large images on the CPU, a convolution computes the sums. Its input is x and its kernels are
-    y. The convolution does not store the products.
-    """
+    """Σ x y per channel, [1, C, 1, ...], for x and y [N, C, ...]."""
     op, (batch, channels, *space) = x.op, x.shape
     if not _is_depthwise_convolution_faster(x):
         return reduced("ReduceSum", x * y, channel_axes(x), keepdims=True)
@@ -145,9 +125,8 @@ def product_sums(x: Value, y: Value) -> Value:
 def channel_sums(x: Value) -> Value:
     """Σ x per channel, [1, C, 1, ...] in float32.
 
-    For fp16 on CUDA, a matrix product first sums each plane (one channel of one image). It
-    multiplies the numbers by a power of two near the inverse of the plane's size, so that no sum
-    exceeds 65504, the fp16 maximum. The result is scaled back in float32.
+    For fp16 on CUDA, a matrix product sums each plane (one channel of one image). A power of two
+    scales the numbers, so that no sum exceeds 65504, the fp16 maximum.
     """
     op, (batch, channels, *space) = x.op, x.shape
     if x.elem_type != _HALF or not has_normalization(x):
@@ -165,8 +144,7 @@ def normalized(
 ) -> Normalized:
     """Normalize x [N, C, ...] by ``mean`` and ``variance`` [C]; None means the statistic of x.
 
-    The variance of x is the biased variance. The forward and the backward pass both call this
-    function; they emit equal nodes, which runtimes compute once.
+    The variance of x is biased. Equal calls emit equal nodes, which runtimes compute once.
     """
     op, axes = x.op, channel_axes(x)
     if mean is None and variance is None and has_normalization(x):
@@ -186,11 +164,10 @@ _TINY = 1e-12
 
 
 def _mean_and_variance(x: Value) -> tuple[Value, Value]:
-    """Mean and biased variance [C] of x, from the statistics that LayerNormalization returns.
+    """Mean and biased variance [C] of x, from LayerNormalization's statistics of each plane.
 
-    LayerNormalization returns the mean and the inverse standard deviation of each plane (a channel
-    of an image). The variance of a channel is an average over its planes: the plane's variance plus
-    the squared distance of the plane's mean from the channel's mean.
+    A plane is one channel of one image. A channel's variance is the average, over its planes, of
+    the plane's variance plus the squared distance of the plane's mean from the channel's mean.
     """
     op, (batch, channels, *space) = x.op, x.shape
     rows, count = batch * channels, math.prod(space)

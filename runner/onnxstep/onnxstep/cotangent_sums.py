@@ -1,8 +1,7 @@
 """Sums of cotangents: over broadcast axes, over the nodes that read a value, and by row of a table.
 
-A cotangent is the gradient of the loss with respect to a value. If a node looks up some rows of a
-table, the table's cotangent is zero in all other rows. ScatterND sums the gradients of the rows, so
-the graph's opset must be at least 16: older versions of ScatterND cannot add.
+A cotangent is the gradient of the loss with respect to a value. The graph's opset must be at least
+16, because older versions of ScatterND cannot add.
 """
 
 from __future__ import annotations
@@ -27,10 +26,9 @@ _MOST_ONES = 2**16
 
 @dataclass(frozen=True, eq=False)
 class ScatteredRows(Value):
-    """The gradient of a table: zeros to which ``rows`` are added at the indices ``places``.
+    """Gradient of a table: zeros plus ``rows`` [*n, *shape[1:]] at the indices ``places`` [*n, 1].
 
-    ``places`` [*n, 1] are indices along the table's first axis, and ``rows`` is [*n, *shape[1:]].
-    Here ``shape`` is the shape of the table. Rows with the same index are summed.
+    ``places`` index the table's first axis. Rows with the same index are summed.
     """
 
     places: Value
@@ -38,11 +36,7 @@ class ScatteredRows(Value):
 
 
 def unbroadcast(cotangent: Value, shape: tuple[int, ...]) -> Value:
-    """Sum a cotangent over broadcast axes, so that it gets the ``shape`` of the operand.
-
-    Broadcasting copies an operand along new leading axes and along axes of length 1. The operand's
-    gradient is the sum over the copies. If no axis was stretched, the cotangent is only reshaped.
-    """
+    """Sum a cotangent over broadcast axes, so that it gets the ``shape`` of the operand."""
     if cotangent.shape == shape:
         return cotangent
     op = cotangent.op
@@ -85,10 +79,7 @@ def add_cotangents(first: Value, second: Value) -> Value:
 def scatter_rows(
     op: Builder, shape: tuple[int, ...], elem_type: int, places: Value, rows: Value
 ) -> ScatteredRows:
-    """A table of zeros of ``shape`` to which ``rows`` [*places.shape, *shape[1:]] are added.
-
-    ``places`` are the table indices of ``rows``. Rows with the same index are summed.
-    """
+    """Zeros of ``shape`` plus ``rows`` [*places.shape, *shape[1:]] at the indices ``places``."""
     at = op.Unsqueeze(places, op.integers(-1))
     table = op.ScatterND(op.zeros(shape, elem_type), at, rows, reduction="add")
     return ScatteredRows(op, table.name, table.shape, table.elem_type, at, rows)

@@ -1,13 +1,4 @@
-"""Errors that users see, and the exit code of a command that fails with such an error.
-
-A message says where the problem is, what was expected, what was there and what to do.
-
-Error:
-    ├── InputError             exit 1   an argument has a wrong value
-    │   └── ModelError         exit 1   an ONNX file cannot be used
-    └── CapabilityError        exit 3   something required is missing
-
-"""
+"""Errors that users see, with exit codes; a message says what is wrong, where, and what to do."""
 
 from __future__ import annotations
 

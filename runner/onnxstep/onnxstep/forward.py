@@ -1,8 +1,4 @@
-"""Copy a model's graph into a Builder, and build a model from a Builder's graph.
-
-Copied nodes keep the order of the file. Before a model is built again, the modules ``passes``,
-``vjp`` and ``step`` change the graph in the Builder.
-"""
+"""Copy a model's graph into a Builder, in file order; build a model from a Builder's graph."""
 
 from __future__ import annotations
 
@@ -35,10 +31,9 @@ _IMAGE_RANK, _SPATIAL, _SCALES, _SIZES = 4, (2, 3), 2, 3
 class Forward:
     """A model's graph inside a Builder, with its inputs, outputs and metadata.
 
-    ``op.nodes`` are the nodes that run. Gradients are derived from ``nodes``, which are in
-    topological order. If a pass replaces a node, ``op.nodes`` has the new nodes, and ``nodes`` has
-    a single node with the same result. ``moves`` lists tensors without a gradient that a training
-    step changes, such as running statistics, each before and after the step.
+    ``op.nodes`` are the nodes that run. Gradients are derived from ``nodes``, in topological order.
+    If a pass replaces a node, ``nodes`` keeps a single node with the same result. ``moves`` are the
+    changes of tensors without a gradient in a step, such as running statistics.
     """
 
     op: Builder
@@ -63,10 +58,9 @@ def open_model(
     *,
     blocked_convolutions: bool = False,
 ) -> Forward:
-    """Copy ``model``, a result of ``passes.prepare``, into a Builder.
+    """Copy a result of ``passes.prepare`` into a Builder.
 
-    ``provider`` and ``blocked_convolutions`` are arguments of the Builder; ``builder`` is the class
-    of the Builder. Raises ModelError for an output that no node computes.
+    Raises ModelError for an output that no node computes.
     """
     graph, ir_version = model.graph, min(model.ir_version, NEWEST_IR_VERSION)
     op = builder(model.opset_import, ir_version, provider, blocked_convolutions)
@@ -93,10 +87,7 @@ def open_model(
 def close_model(
     forward: Forward, inputs: Sequence[Value], outputs: Sequence[Value], name: str
 ) -> onnx.ModelProto:
-    """Build a model called ``name`` from the Builder's graph, without nodes that no output needs.
-
-    Raises ModelError if onnx's checker refuses the model.
-    """
+    """Build a model without unused nodes; raises ModelError if onnx's checker refuses the model."""
     op = forward.op
     input_names, output_names = set(names(inputs)), set(names(outputs))
     nodes = live_nodes([_relabel(node, op.labels) for node in op.nodes], output_names)
@@ -166,9 +157,8 @@ def _append_matrix_vector_product(op: Builder, node: onnx.NodeProto) -> None:
 def _breaks_when_transposed(op: Builder, node: onnx.NodeProto) -> bool:
     """Whether ONNX Runtime would move a Transpose across this Resize and then fail.
 
-    On the CPU, versions up to 1.31 move a Transpose across every Resize of rank 4, so the resized
-    tensor's axes change order. A Resize with the attribute ``axes``, which ONNX Runtime does not
-    adapt, then fails. So does a cubic one, whose kernel needs the channels before the spatial axes.
+    On the CPU, versions up to 1.31 move a Transpose across every Resize of rank 4. They do not
+    adapt ``axes``, and a cubic kernel needs the channels before the spatial axes.
     """
     if node.op_type != "Resize" or node.domain:
         return False
@@ -210,10 +200,7 @@ def names(values: Iterable[Value]) -> tuple[str, ...]:
 
 
 def keep_outputs(model: onnx.ModelProto, outputs: Collection[str]) -> onnx.ModelProto:
-    """Copy a model with only ``outputs``, without the nodes that only other outputs need.
-
-    All inputs stay, so a caller can feed the same tensors for any choice of outputs.
-    """
+    """Copy a model with only ``outputs`` and the nodes that they need; all inputs stay."""
     copy = copied(model)
     graph = copy.graph
     for place in reversed(range(len(graph.output))):

@@ -1,8 +1,7 @@
 """Dropout whose mask is a hash of the element's position.
 
 ONNX Runtime's Dropout draws on one CPU thread, and its masks repeat in a replayed CUDA graph. Here
-each run gives new numbers of 32 bits to the rows and columns of the input, seen as a matrix. An
-element stays if its row's number times its column's, modulo 2³², is below a limit.
+an element stays if its row's random number times its column's, modulo 2³², is below a limit.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ _GOLDEN = 0x9E3779B1 - 2**32
 def forward(node: Node) -> Sequence[Value]:
     """Result and mask of a Dropout node; empty if the node stays as it is.
 
-    A node stays if the provider is unknown, if the ratio is not a constant between 0 and 1, or if
-    training mode is not switched on by a constant.
+    A node stays if the provider is unknown, or if the ratio is not a constant between 0 and 1. It
+    also stays if training mode is not switched on by a constant.
     """
     op, x = node.op, node.x
     ratio, training = (op.array_of(node.optional_input(place)) for place in (1, 2))
@@ -58,8 +57,7 @@ def counted_runs(op: Builder) -> Iterator[Transition]:
 def _hash_matrix(node: Node) -> Value:
     """Hash of 32 bits for each element of the Dropout node's input, as a matrix [rows, columns].
 
-    The rows run over the input's first axes, and the columns over its last axes. The cut between
-    them is the one with the smallest sum of rows and columns.
+    The rows run over the input's first axes, the columns over its last axes.
     """
     op, shape = node.op, node.x.shape
     splits = [(math.prod(shape[:axis]), math.prod(shape[axis:])) for axis in range(len(shape) + 1)]

@@ -19,10 +19,7 @@ from onnxstep.errors import ModelError
 
 
 def classes_of(scores: Value) -> int:
-    """Number of classes: the length of the last axis of ``scores``.
-
-    Raises ModelError for scores that are not floats or have fewer than two axes.
-    """
+    """Length of the last axis; raises ModelError unless ``scores`` are floats of rank 2 or more."""
     if not scores.is_float or scores.rank < 2:
         raise ModelError(
             f"expected float class scores [..., classes]; output {scores.name!r} has shape "
@@ -44,10 +41,7 @@ def as_column(values: Value) -> Value:
 
 
 def add_at(scores: Value, classes: Value, amount: Value) -> Value:
-    """Add ``amount`` (scalar or [...]) to the score of each position's class.
-
-    Shapes: scores [..., C], classes [...] int64.
-    """
+    """Add ``amount`` (scalar or [...]) at ``classes`` [...] int64 to ``scores`` [..., C]."""
     op = scores.op
     index = op.Unsqueeze(classes, op.integers(-1))
     amounts = op.Expand(amount, op.integers(*classes.shape))
@@ -75,10 +69,7 @@ class LossFunction(Protocol):
     """A loss: the shape and type of its target, and the nodes that compute the loss."""
 
     def target_of(self, output: Value) -> Target | None:
-        """Shape and type of the target for this output; None if the loss needs no target.
-
-        Raises ModelError if the loss does not fit the output.
-        """
+        """The target's shape and type, or None; raises ModelError if the output does not fit."""
         ...
 
     def build(self, op: Builder, output: Value, target: Value | None) -> Loss:
@@ -91,9 +82,8 @@ class SoftmaxCrossEntropy:
     """Mean over positions of ``-log softmax(z)[t]`` for z [..., classes] and int64 t [...].
 
     ``weights`` has a factor for each target class. A target ``ignore_index`` does not count.
-    ``label_smoothing`` is the share of the target spread over all classes. Without label smoothing,
-    a position's gradient is (softmax(z) - onehot(t)) · w / W. Here, w is the weight of the
-    position's target, and W the sum of w over all positions.
+    ``label_smoothing`` is the share of the target spread over all classes. Without it, a position's
+    gradient is (softmax(z) - onehot(t)) · w / W, for the target's weight w and the sum W of all w.
     """
 
     weights: tuple[float, ...] | None = None
@@ -101,10 +91,7 @@ class SoftmaxCrossEntropy:
     label_smoothing: float = 0.0
 
     def target_of(self, output: Value) -> Target:
-        """Return the target: a class index for each position.
-
-        Raises ModelError if ``weights`` is set, but does not have one number for each class.
-        """
+        """The target: one class per position; raises ModelError for a wrong number of weights."""
         if self.weights is not None and len(self.weights) != classes_of(output):
             raise ModelError(
                 f"class weights: expected {classes_of(output)}, one for each class, "
@@ -131,10 +118,9 @@ class SoftmaxCrossEntropy:
     ) -> tuple[Value, Value, Value]:
         """Three tensors: each position's class, each position's weight / W, and 1 / W.
 
-        A position's weight is that of its class, and W is the sum of these weights. If
-        ``ignore_index`` is set, the third tensor has a number for each position, otherwise it is a
-        scalar. If neither ``weights`` nor ``ignore_index`` is set, the second is a scalar, too.
-        Ignored positions do not count in W; they get the class 0, and 0 in the other tensors.
+        W is the sum of the weights of all positions that are not ignored. Ignored positions get the
+        class 0, and 0 in the other tensors. Without ``ignore_index`` the third tensor is a scalar.
+        Without ``weights`` as well, the second is a scalar, too.
         """
         if self.weights is None and self.ignore_index is None:
             share = op.scalar(classes_of(output) / output.size, output.elem_type)
@@ -153,11 +139,10 @@ class SoftmaxCrossEntropy:
     ) -> tuple[Value, Value, Value]:
         """Emit the part of the loss that label smoothing adds, and two factors for its gradient.
 
-        Let p be the softmax, C the number of classes and W the sum of the weights of all positions.
-        A class has the share s = label_smoothing / C · (weight of the class) / W. The results are
-        the added loss -Σ s · log p, the sum S of s over the classes, and s. S and s broadcast to
-        [..., C]. The gradient of the added loss is S · p - s. ``inverse_weight_sum`` is 1 / W: a
-        scalar, or a tensor [..., 1] that has 0 at ignored positions.
+        A class has the share s = label_smoothing / C · (weight of the class) / W, for C classes.
+        The results are the added loss -Σ s · log p, the sum S of s over the classes, and s. The
+        gradient of the added loss is S · p - s, for the softmax p. S and s broadcast to [..., C].
+        ``inverse_weight_sum`` is 1 / W: a scalar, or [..., 1] with 0 at ignored positions.
         """
         each = inverse_weight_sum * (self.label_smoothing / classes_of(log_p))
         if self.weights is None:
@@ -200,8 +185,7 @@ class _ElementwiseLoss:
 class SigmoidCrossEntropy(_ElementwiseLoss):
     """Mean over elements of the binary cross-entropy of ``sigmoid(z)`` and a target y in [0, 1].
 
-    With the weight w (``positive_weight``) of the positive class, the loss of an output z is
-    (1 - y) z + (1 + (w - 1) y) softplus(-z).
+    With w = ``positive_weight``, the loss is (1 - y) z + (1 + (w - 1) y) softplus(-z).
     """
 
     positive_weight: float = 1.0
@@ -246,8 +230,7 @@ class MeanAbsoluteError(_ElementwiseLoss):
 class Huber(_ElementwiseLoss):
     """Mean over elements of e²/2 if |e| ≤ delta, else of delta (|e| - delta/2).
 
-    Here e = y - t for output y and target t, with n elements. Both cases equal c (e - c/2) with c =
-    clip(e, -delta, delta), and the gradient is c / n.
+    Here e is output minus target. For n elements, the gradient is clip(e, -delta, delta) / n.
     """
 
     delta: float = 1.0

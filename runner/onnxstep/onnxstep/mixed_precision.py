@@ -1,7 +1,7 @@
 """Mixed precision: gradient rules compute in the half type of their inputs, and sum in float32.
 
-Dynamic loss scaling keeps fp16 gradients from becoming zero or infinite: a scale multiplies the
-loss and divides the gradients. If a gradient is not finite, the step changes only the scale.
+Dynamic loss scaling keeps fp16 gradients from becoming zero or infinite. If a gradient is not
+finite, the parameters and the optimizer state stay unchanged.
 """
 
 from __future__ import annotations
@@ -31,9 +31,8 @@ TYPE_OF_PRECISION: Mapping[str, int] = MappingProxyType(
 class MixedBuilder(Builder):
     """A Builder that emits an operator in float32, between casts, if a half type is unsuitable.
 
-    A half type is unsuitable for operators in ``precision.WIDE_IN_TRAINING`` and for operators that
-    do not accept it. If a float32 value was cast to a half type, a cast back to float32 returns the
-    original value, without a node and without rounding.
+    It is unsuitable for operators in ``precision.WIDE_IN_TRAINING`` or without support for it. A
+    float32 value that was cast to a half type and back is the original value, without rounding.
     """
 
     def __init__(self, *settings: Any) -> None:
@@ -96,9 +95,8 @@ _LARGEST = 2.0**127
 class LossScaling:
     """Settings of dynamic loss scaling; the defaults are those of ``torch.amp.GradScaler``.
 
-    ``initial`` is the scale of the first step. A step whose gradients are not finite multiplies the
-    scale by ``backoff``. After ``growth_interval`` consecutive finite steps, the scale is
-    multiplied by ``growth``.
+    A step whose gradients are not finite multiplies the scale by ``backoff``. After
+    ``growth_interval`` consecutive finite steps, the scale is multiplied by ``growth``.
     """
 
     initial: float = 2.0**16
@@ -108,10 +106,7 @@ class LossScaling:
 
 
 def loss_scale_of(op: Builder, precision: Precision, scaling: LossScaling | None) -> Scale | None:
-    """The loss scale of a step; None for fp32 and bf16 unless ``scaling`` is set.
-
-    For fp16 without ``scaling``, the settings are PyTorch's defaults.
-    """
+    """The loss scale of a step; None for fp32 and bf16 unless ``scaling`` is set."""
     if precision != "fp16" and scaling is None:
         return None
     return Scale(op, scaling or LossScaling())
@@ -135,11 +130,7 @@ class Scale:
         return {name: _times(gradient, inverse) for name, gradient in gradients.items()}
 
     def moves(self, finite: Value) -> Iterator[Transition]:
-        """Emit the next values of the loss scale and of the count of consecutive finite steps.
-
-        Each Transition pairs a value before the step with the next value. ``finite`` is a bool
-        scalar that says whether this step's gradients are finite.
-        """
+        """Emit the next loss scale and count of finite steps, given the bool scalar ``finite``."""
         op, scaling = self._op, self._scaling
         count = self._good_steps + 1.0
         grows = op.Equal(count, op.scalar(scaling.growth_interval, _FLOAT))
@@ -157,10 +148,6 @@ def _times(value: Value, factor: Value) -> Value:
 
 
 def all_finite(op: Builder, gradients: Mapping[str, Value]) -> Value:
-    """Emit a bool scalar: whether the sum of the squares of all gradients is finite.
-
-    The sum is not finite if an element is not. If all elements are finite, it overflows only if the
-    global 2-norm exceeds about 1.8e19. Clipping of the gradients by this norm needs the same sum.
-    """
+    """Bool scalar: whether all gradients are finite and their global 2-norm below about 1.8e19."""
     total = op.Reshape(sum_of_squares(op, gradients, _FLOAT), op.integers())
     return op.Less(total, op.scalar(np.inf, total.elem_type))

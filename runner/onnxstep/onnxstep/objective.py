@@ -1,8 +1,4 @@
-"""The objective of a training step: a weighted sum of losses, and its gradient at the outputs.
-
-Each loss in the sum is a term and is computed from one output of the model. The module ``losses``
-defines the losses.
-"""
+"""The objective of a training step: a weighted sum of losses, and its gradient at the outputs."""
 
 from __future__ import annotations
 
@@ -32,10 +28,7 @@ class Term:
 
 @dataclass(frozen=True)
 class Objective:
-    """The scalar ``value`` to minimise; ``cotangents`` are its gradients with respect to outputs.
-
-    ``targets`` has the target input of each term, or None for a term without a target.
-    """
+    """The scalar to minimise, its gradients by output name, and each term's target, if any."""
 
     value: Value
     cotangents: Mapping[str, Value]
@@ -48,10 +41,7 @@ class Objective:
 
 
 def terms_of(loss: str | LossFunction | Sequence[Term], output: str | None) -> tuple[Term, ...]:
-    """The terms of an objective; ``loss`` is a single loss of ``output``, or a list of terms.
-
-    Raises ModelError for an empty list, and for a list together with an ``output``.
-    """
+    """The terms of ``loss``; raises ModelError for an empty list or a list with an ``output``."""
     if isinstance(loss, Sequence) and not isinstance(loss, str):
         if not loss or output is not None:
             raise ModelError(
@@ -67,9 +57,8 @@ def keep_term_outputs(
 ) -> onnx.ModelProto:
     """Copy the model with only the nodes that a term of the loss or a carried output needs.
 
-    ``carried`` has the names of outputs that feed inputs of the next step. If the model lacks an
-    output of a term or of ``carried``, or if a term's output is not float, the model itself is
-    returned. A later check can then raise an error that lists all outputs of the model.
+    Returns the model itself if an output is missing, or if a term's output is not float. A later
+    error can then list all outputs. ``carried`` names outputs that feed inputs of the next step.
     """
     kinds = {value.name: value.type.tensor_type.elem_type for value in model.graph.output}
     floats = [name for name, kind in kinds.items() if kind in FLOAT_TYPES]

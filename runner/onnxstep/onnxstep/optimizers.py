@@ -1,8 +1,7 @@
 """Optimizers: ONNX nodes that compute the next value of a parameter and of its states.
 
-Formulas, defaults and settings are those of PyTorch's torch.optim. In the formulas w is the
-parameter, g the gradient with respect to w, and a prime marks the next value. ``weight_decay`` adds
-weight_decay · w to the gradient, except in AdamW.
+Formulas and defaults are those of torch.optim. w is the parameter, g its gradient, and a prime
+marks the next value. ``weight_decay`` adds weight_decay · w to the gradient, except in AdamW.
 """
 
 from __future__ import annotations
@@ -28,10 +27,9 @@ class Update:
 
 @dataclass(frozen=True)
 class Pace:
-    """Learning rate and step count with which a parameter is updated.
+    """Scalar learning rate, in the parameter's type, and step count of an update.
 
-    Both are the same for all parameters. ``rate`` is a scalar of the parameter's type. ``count`` is
-    a float64 scalar that is 1 in the first step, or None if the optimizer does not count steps.
+    ``count`` is a float64 scalar, 1 in the first step, or None if the optimizer counts no steps.
     """
 
     rate: Value
@@ -81,10 +79,9 @@ class Sgd(Optimizer):
 
 @dataclass(frozen=True)
 class Momentum(Optimizer):
-    """Gradient descent on a parameter w with gradient g and a velocity v.
+    """Gradient descent with a velocity v: v' = momentum · v + g; w' = w - rate · v'.
 
-    v' = momentum · v + g; w' = w - rate · v'. With ``nesterov``: w' = w - rate · (g + momentum ·
-    v').
+    With ``nesterov``: w' = w - rate · (g + momentum · v').
     """
 
     momentum: float = 0.9
@@ -104,11 +101,8 @@ class Momentum(Optimizer):
 class RmsProp(Optimizer):
     """Divide the gradient g by the root of s, the running average of squared gradients.
 
-    s' = rho · s + (1 - rho) · g²; d = g / (√s' + epsilon); w' = w - rate · d.
-
-    With ``momentum``: v' = momentum · v + d; w' = w - rate · v'. To save a product, the stored
-    states are S = s / (1 - rho) and V = v / r, with r = 1 / √(1 - rho). Then S' = rho · S + g², V'
-    = momentum · V + g / (√S' + epsilon · r) and w' = w - rate · r · V'.
+    s' = rho · s + (1 - rho) · g²; d = g / (√s' + epsilon); w' = w - rate · d. With ``momentum``: v'
+    = momentum · v + d; w' = w - rate · v'. The stored states are s / (1 - rho) and v · √(1 - rho).
     """
 
     rho: float = 0.99
@@ -163,8 +157,6 @@ class Adagrad(Optimizer):
 class Adadelta(Optimizer):
     """Scale the gradient g by the ratio of two root mean squares: of past changes and of g.
 
-    s averages g²; u averages d², the squared changes of w without the rate.
-
     s' = rho · s + (1 - rho) · g²; d = √((u + epsilon) / (s' + epsilon)) · g; u' = rho · u + (1 -
     rho) · d²; w' = w - rate · d.
     """
@@ -192,8 +184,7 @@ class Adam(Optimizer):
 
     w' = w - rate / (1 - β₁ᵗ) · m' / (√v' / √(1 - β₂ᵗ) + epsilon) at step t.
 
-    ``decoupled`` makes this AdamW. In place of m and v, the graph stores m / (1 - β₁) and v / (1 -
-    β₂). Then g and g² need no factor, which saves two passes over memory.
+    ``decoupled`` makes this AdamW. The stored states are m / (1 - β₁) and v / (1 - β₂).
     """
 
     beta1: float = 0.9

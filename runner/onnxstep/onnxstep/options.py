@@ -24,25 +24,23 @@ class StepOptions:
     """Settings of a training step: loss, optimizer, trained parameters and execution provider.
 
     ``output`` names the model output for a single ``loss``; None means the only float output.
-
-    ``freeze``, ``wrt`` and ``no_weight_decay`` list tensors, as names or shell patterns. A step
-    does not change tensors in ``freeze``; a BatchNormalization whose running statistics are frozen
-    uses them instead of the batch's. If ``wrt`` has items, only these are trained; they may be
-    constants or buffers.
+    ``freeze``, ``wrt`` and ``no_weight_decay`` list names or shell patterns of tensors. If ``wrt``
+    has items, only these are trained; they may be constants or buffers. A BatchNormalization whose
+    running statistics are frozen uses them instead of the batch's.
 
     ``dimensions`` has sizes for symbolic dimensions. ``seed`` makes Dropout repeatable.
-    ``clip_norm`` bounds the global 2-norm of the gradients, before weight decay. The gradients of
-    ``micro_batches`` runs are averaged for each update. ``carry`` maps an input to the output that
-    feeds it in the next step. The input starts at zeros, and no gradient flows between steps.
+    ``clip_norm`` bounds the global 2-norm of the gradients, before weight decay. An update averages
+    the gradients of ``micro_batches`` runs. ``carry`` maps an input, zero at first, to the output
+    that feeds it in the next step. No gradient flows between steps.
 
-    The graph may use operators that only ``provider`` has; None means portable operators only.
-    ``blocked_convolutions`` allows faster CPU kernels in the layout NCHWc, which ONNX Runtime's
-    x86-64 builds have. With ``resumable``, a step for the CPU uses ONNX Runtime's slower Dropout,
-    so that a resumed training draws the same masks as an uninterrupted one.
+    If ``provider`` is None, the graph has only portable operators. ``blocked_convolutions`` allows
+    faster CPU kernels (NCHWc), which ONNX Runtime's x86-64 builds have. With ``resumable``, a step
+    for the CPU uses ONNX Runtime's slower Dropout, so that a resumed training draws the same masks
+    as an uninterrupted one.
 
-    With ``precision`` fp16 or bf16, the step computes in half precision, but weights, loss and
-    update are float32. ``loss_scaling`` defaults to the settings of PyTorch's GradScaler for fp16,
-    else to none. With ``rematerialise`` "sqrt", the step saves memory by recomputing activations.
+    With ``precision`` fp16 or bf16, weights, loss and update are still float32. ``loss_scaling``
+    None means PyTorch's GradScaler settings for fp16, else no scaling. ``rematerialise`` "sqrt"
+    saves memory by recomputing activations.
     """
 
     loss: str | LossFunction | Sequence[Term] = "softmax_cross_entropy"
@@ -76,11 +74,7 @@ class StepOptions:
 
     @property
     def terms(self) -> Sequence[Term]:
-        """The terms of the loss.
-
-        Raises ModelError if ``loss`` is an empty list, or if ``loss`` is a list and ``output`` is
-        set.
-        """
+        """The terms of the loss; ``terms_of`` lists the errors."""
         return terms_of(self.loss, self.output)
 
     @property

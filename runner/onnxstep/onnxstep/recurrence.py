@@ -1,8 +1,7 @@
 """Code that the gradients of LSTM, GRU and RNN share: directions, layouts and sequence lengths.
 
-Each direction has T steps and B sequences, as rows [T·B, ...] in processing order. In a reverse
-direction, each sequence is flipped within its length. Steps beyond a sequence's end get zero
-gradients.
+Shapes have T steps, B sequences, I inputs, H hidden units and G gates. Each direction has rows
+[T·B, ...] in processing order: a reverse direction flips each sequence within its length.
 """
 
 from __future__ import annotations
@@ -48,18 +47,14 @@ class Activation:
         return x.op.emit(self.name, [x])[0]
 
     def slope(self, factor: Value, y: Value, product: Value | None = None) -> Value:
-        """Derivative of the function at its result ``y``, times ``factor``.
-
-        ``product`` is factor · y, if the caller has it.
-        """
+        """Derivative at the result ``y``, times ``factor``; ``product`` is factor · y, if known."""
         return _SLOPES[self.name](factor, y, factor * y if product is None else product)
 
 
 class DirectionInputs(NamedTuple):
-    """Inputs of one direction of a recurrent node with G gates and H hidden units.
+    """Inputs of one direction; ``bias`` is the sum of the biases of x Wᵀ and h Rᵀ.
 
-    For T steps and B sequences: ``x`` [T·B, I], ``w`` [G·H, I], ``r`` [G·H, H], ``bias`` [G·H],
-    ``h0`` and ``c0`` [B, H]. ``bias`` sums the biases of x Wᵀ and h Rᵀ.
+    ``x`` is [T·B, I], ``w`` [G·H, I], ``r`` [G·H, H], ``bias`` [G·H], ``h0`` and ``c0`` [B, H].
     """
 
     x: Value
@@ -72,13 +67,11 @@ class DirectionInputs(NamedTuple):
 
 @dataclass(frozen=True)
 class Direction:
-    """A direction of a recurrent node: T steps, B sequences, H hidden units, G gates.
+    """A direction of a recurrent node; x, w, r and c0 are as in ``DirectionInputs``.
 
-    ``x`` [T·B, I] has the inputs of all steps. ``w`` [G·H, I] and ``r`` [G·H, H] are the weights in
-    x Wᵀ and h Rᵀ; ``biases`` has the bias [G·H] of each product, or is empty. ``h`` and
-    ``h_before`` [T·B, H] are the hidden states after and before each step. ``c0`` [B, H] is the
-    first cell state. For each step, ``dh`` and ``dc`` have the gradients [B, H] of the hidden and
-    the cell state from the node's outputs; None means zero.
+    ``biases`` has the biases [G·H] of x Wᵀ and h Rᵀ, or is empty. ``h`` and ``h_before`` [T·B, H]
+    are the hidden states after and before each step. For each step, ``dh`` and ``dc`` have the
+    gradients [B, H] of the hidden and the cell state from the node's outputs; None means zero.
     """
 
     op: Builder
@@ -103,22 +96,16 @@ class Direction:
         return concat(values[::-1], axis=0)
 
     def received(self) -> Value:
-        """Gradient [B, H] with respect to the hidden state after the last step.
-
-        Only the node's outputs Y and Y_h contribute, as no step follows. The result is zeros if
-        neither has a gradient.
-        """
+        """Gradient [B, H] of the last hidden state from Y and Y_h; zeros if neither has one."""
         cotangent = self.dh[-1]
         return self.op.zeros(self.c0.shape, self.c0.elem_type) if cotangent is None else cotangent
 
 
 @dataclass(frozen=True)
 class DirectionCotangents:
-    """Gradients of one direction with T steps, B sequences, G gates and H hidden units.
+    """Gradients of the inputs that the fields are named after, in the shapes of the inputs.
 
-    ``z`` [T·B, G·H] is the gradient with respect to x Wᵀ, from which the caller computes the
-    gradient of x. All other fields are the gradients of the inputs that they are named after. ``w``
-    and ``r`` have the shapes of the weights. ``biases`` are [G·H]; ``h0`` and ``c0`` are [B, H].
+    ``z`` [T·B, G·H] is the gradient of x Wᵀ, from which the caller computes the gradient of x.
     """
 
     z: Value
@@ -134,9 +121,8 @@ def through_time(
 ) -> Cotangents:
     """Gradients of X, W, R, B, sequence_lens, initial_h and initial_c of a recurrent node.
 
-    ``received`` are the gradients of Y, Y_h and Y_c; ``sweep`` computes the gradients of one
-    direction. Raises ModelError for clipped or coupled gates, peepholes and layout 1, for
-    activations other than Sigmoid, Tanh and Relu, and for inputs of wrong rank.
+    ``received`` are the gradients of Y, Y_h and Y_c. Raises ModelError for clipped or coupled
+    gates, peepholes, layout 1, wrong ranks, and activations other than Sigmoid, Tanh and Relu.
     """
     rare = [name for name in ("clip", "input_forget", "layout") if node.attribute(name)]
     rare += ["peepholes"] if node.optional_input(7) else []
@@ -180,8 +166,7 @@ def concat(values: Sequence[Value], axis: int) -> Value:
 def affine(columns: Sequence[Value], weights: Sequence[Value], bias: Value | None) -> Value:
     """The sum of x Wᵀ over the pairs of x in ``columns`` and W in ``weights``, plus the bias.
 
-    Shapes: x [rows, n], W [m, n], bias [m]; n can differ between pairs. A single matrix product
-    computes the sum, with a column of ones for the bias.
+    Shapes: x [rows, n], W [m, n], bias [m]; n can differ between pairs.
     """
     op = columns[0].op
     if bias is not None:
@@ -191,10 +176,9 @@ def affine(columns: Sequence[Value], weights: Sequence[Value], bias: Value | Non
 
 
 def weight_cotangents(dz: Value, columns: Sequence[Value], *, biased: bool) -> list[Value]:
-    """Gradients of the weights W, and of a bias b if any, in z = x₁ W₁ᵀ + x₂ W₂ᵀ + … + b.
+    """Gradients of W₁, W₂, … and, if ``biased``, of b in z = x₁ W₁ᵀ + x₂ W₂ᵀ + … + b.
 
-    ``columns`` are the factors x₁, x₂, …, and ``dz`` is the gradient with respect to z. With
-    ``biased``, the last result is the gradient of the bias.
+    ``columns`` are the factors x₁, x₂, …, and ``dz`` is the gradient of z.
     """
     op = dz.op
     all_of_them = op.Gemm(dz, _with_ones(columns, present=biased), transA=1)
@@ -243,11 +227,7 @@ class Directions:
     def direction(
         self, index: int, dy: Value | None, dy_h: Value | None = None, dy_c: Value | None = None
     ) -> Direction:
-        """The values of the direction ``index`` that the backward pass needs.
-
-        ``dy``, ``dy_h`` and ``dy_c`` are the gradients of the loss with respect to Y, Y_h and Y_c.
-        None means zero.
-        """
+        """Values for the backward pass, given the gradients of Y, Y_h and Y_c; None means zero."""
         node, op = self._node, self._op
         h = self._as_rows(self.ordered(index, node.y))
         h0 = self.state(index, node.optional_input(5))
@@ -284,10 +264,7 @@ class Directions:
         )
 
     def sequence(self, index: int, rows: Value) -> Value:
-        """Convert rows [T·B, n] of the direction ``index`` to [T, B, n] in time order.
-
-        The rows are in processing order, so those of a reverse direction are flipped.
-        """
+        """Convert a direction's rows [T·B, n], in processing order, to [T, B, n] in time order."""
         shape = self._op.integers(self.steps, self._batch, rows.shape[1])
         return self._switch_step_order(index, self._op.Reshape(rows, shape))
 
@@ -312,10 +289,9 @@ class Directions:
     def _state_gradients_by_step(
         self, index: int, dy: Value | None, d_last: Value | None
     ) -> list[Value | None]:
-        """Gradients [B, H] that the states of each step get from the node's outputs.
+        """Gradients [B, H] that outputs give each state, in processing order; None means zero.
 
-        ``dy`` is the gradient of Y, and ``d_last`` is that of Y_h or Y_c. None means zero. The
-        steps are in processing order.
+        ``dy`` is the gradient of the output Y, and ``d_last`` that of Y_h or Y_c.
         """
         every = None if dy is None else self.ordered(index, dy)
         last = None if d_last is None else self.state(index, d_last)
@@ -330,10 +306,7 @@ class Directions:
         return steps
 
     def _gradients_within_lengths(self, dy: Value | None, d_last: Value | None) -> Value | None:
-        """Set ``dy`` [T, B, H] to 0 beyond each sequence's length, and add ``d_last`` [B, H].
-
-        ``d_last`` is added at the last step of each sequence. None stands for a zero gradient.
-        """
+        """Set ``dy`` [T, B, H] to 0 beyond each length; add ``d_last`` [B, H] at the last step."""
         op = self._op
         times = op.constant(np.arange(1, self.steps + 1, dtype=np.int64).reshape(-1, 1))
         terms = []

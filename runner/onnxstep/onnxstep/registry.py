@@ -1,8 +1,7 @@
 """Table of operators, each with a gradient rule, a zero derivative or a reason for refusal.
 
-A key consists of the domain, the operator and one version. The version is the opset that last
-changed the operator's definition. A new version has no entry, so onnxstep refuses it until somebody
-has reviewed the new definition.
+A key has the domain, the operator and the opset that last changed the operator's definition. A new
+version has no entry, so onnxstep refuses it until somebody has reviewed the new definition.
 """
 
 from __future__ import annotations
@@ -23,10 +22,7 @@ from onnxstep.graphs.nodes import reads
 
 @dataclass(frozen=True)
 class Node:
-    """A node of the forward graph, with its inputs and outputs as values for a gradient rule.
-
-    ``dependent`` has the names of all values of the graph whose gradient is needed.
-    """
+    """A node of the forward graph; ``dependent`` names all values whose gradient is needed."""
 
     op: Builder
     proto: onnx.NodeProto
@@ -50,10 +46,9 @@ class Node:
         return self.op.values[name] if name else None
 
     def constant(self, index: int, subject: str) -> NDArray[Any] | None:
-        """The array of an optional input that the rule must know when the graph is built.
+        """The array of an optional input, None if omitted; ``subject`` names it in the error.
 
-        None if the node omits the input. Raises ModelError if the input is computed at run time;
-        the message calls the input ``subject``.
+        Raises ModelError if the input is computed at run time.
         """
         value = self.optional_input(index)
         if value is None:
@@ -90,10 +85,7 @@ class Node:
         return index < len(self.proto.input) and self.proto.input[index] in self.dependent
 
     def attribute(self, name: str, default: Any = None) -> Any:
-        """The node's attribute, or the schema's default, or else ``default``; strings are decoded.
-
-        Operators of ONNX Runtime's own domain have no schema, so they get ``default``.
-        """
+        """The node's attribute, or the schema's default, or else ``default``; decodes strings."""
         for entry in self.proto.attribute:
             if entry.name == name:
                 return _decoded(helper.get_attribute_value(entry))
@@ -125,9 +117,8 @@ Cotangents = Value | Sequence[Value | None]
 class Rule(Protocol):
     """A vector-Jacobian product: from gradients at a node's outputs to gradients at its inputs.
 
-    ``dy`` has an entry for each float output; None if the loss does not depend on it. At least one
-    is a value. If the node broadcasts an input, the input's gradient may have the broadcast shape.
-    The caller sums such a gradient to the shape of the input.
+    ``dy`` has an entry for each float output, None if the loss does not depend on it. At least one
+    is a value. A gradient may have the shape to which the node broadcasts; the caller sums it.
     """
 
     def __call__(self, op: Builder, node: Node, /, *dy: Any) -> Cotangents:
@@ -178,10 +169,7 @@ def gradient(op_type: str, versions: Iterable[int], domain: str = "") -> Callabl
 
 
 def zero(op_type: str, versions: Iterable[int]) -> None:
-    """Register a zero derivative for these ``versions`` of an operator.
-
-    The derivative is zero wherever it exists, as for comparisons and rounding.
-    """
+    """Register that these ``versions`` of an operator have a zero derivative; see ``Zero``."""
     _register("", op_type, versions, Zero())
 
 
@@ -201,10 +189,7 @@ def answer_for(op: Builder, proto: onnx.NodeProto) -> Answer | None:
 
 
 def refusal(domain: str, op_type: str) -> str | None:
-    """The reason why onnxstep refuses an operator; None if it refuses no version of it.
-
-    If several versions are refused, the reason is that of the version registered first.
-    """
+    """Reason why onnxstep refuses an operator (its first refused version), None if it does not."""
     for (owner, name, _), entry in _ANSWERS.items():
         if (owner, name) == (domain, op_type) and isinstance(entry, Refused):
             return entry.reason
@@ -228,8 +213,7 @@ def undifferentiable(
 ) -> ModelError:
     """The error for a node without a gradient rule: operator, version, reason and path of values.
 
-    ``answer_of_node`` is the registry's entry for the operator, or None. ``nodes`` are all nodes of
-    the graph. The path leads to the node from a value in ``targets``, whose gradients are wanted.
+    ``nodes`` are the whole graph. The path to the node starts at a value in ``targets``.
     """
     proto, version = node.proto, node.op.since_version(node.proto)
     if isinstance(answer_of_node, Refused):
@@ -253,10 +237,7 @@ def _shortened(path: list[str]) -> list[str]:
 
 
 def _path_from_targets(node: Node, nodes: Sequence[onnx.NodeProto], targets: Set[str]) -> list[str]:
-    """Names of the values on one path from a target to the first output of ``node``.
-
-    ``targets`` are the tensors whose gradients are wanted, such as the trained parameters.
-    """
+    """Names of the values on one path from a target to the first output of ``node``."""
     producers = {name: proto for proto in nodes for name in proto.output}
     path = [node.proto.output[0]]
     current: onnx.NodeProto | None = node.proto

@@ -1,7 +1,6 @@
 """A whole training step as a single ONNX graph: forward pass, loss, backward pass and update.
 
-Parameters and optimizer state are inputs and outputs of the graph, so a caller can keep them on the
-device without copies. This module only builds graphs.
+Parameters and optimizer state are inputs and outputs, so a caller can keep them on the device.
 """
 
 from __future__ import annotations
@@ -61,11 +60,10 @@ _DEFAULTS = StepOptions()
 
 @dataclass(frozen=True)
 class Accumulation:
-    """Graph that adds the gradients of a micro-batch to running sums.
+    """Graph that adds a micro-batch's gradients to running sums; it runs for all but the last.
 
-    The graph runs for every micro-batch but the last. It has the inputs of the step, except
-    learning rate and optimizer state. It updates running statistics, but not the loss scale.
-    ``carried`` are the sums and running statistics.
+    The graph has the inputs of the step, except learning rate and optimizer state. It updates
+    running statistics, but not the loss scale. ``carried`` are the sums and running statistics.
     """
 
     model: onnx.ModelProto
@@ -77,12 +75,10 @@ class Accumulation:
 class TrainingStep:
     """The graph of a training step, with the names of its inputs and outputs.
 
-    ``inputs`` are data inputs. ``frozen`` are parameters that the step reads but does not train.
+    ``inputs`` are data. ``frozen`` are parameters and running statistics that stay unchanged.
     ``targets`` has one name per loss term, or None for a loss term without target.
-    ``learning_rate`` is a float32 scalar. ``carried`` are the values passed to the next step.
-    ``trained_set`` lists the trained parameters, and the parameters, constants and buffers that are
-    not trained. ``accumulation`` is the graph that runs instead of ``model`` for all micro-batches
-    but the last.
+    ``learning_rate`` is a float32 scalar. ``accumulation`` runs instead of ``model`` for all
+    micro-batches but the last.
     """
 
     model: onnx.ModelProto
@@ -107,11 +103,7 @@ class TrainingStep:
 
     @property
     def state(self) -> tuple[str, ...]:
-        """Names of the carried values that are not parameters.
-
-        They are running statistics, optimizer states, sums of gradients, carried model inputs and
-        the loss scale.
-        """
+        """Names of the other carried values, such as running statistics and optimizer states."""
         return tuple(c.input for c in self.carried if c.role == "state")
 
 
@@ -119,9 +111,8 @@ class TrainingStep:
 class _TensorRoles:
     """Float tensors of a model by their role in a training step.
 
-    ``declared`` are all parameters. ``untrained_reasons`` maps the name of each constant or buffer
-    to the reason why it is not trained. ``frozen`` names tensors of any role that ``freeze`` and
-    ``wrt`` keep unchanged. Weight decay does not apply to parameters in ``undecayed``.
+    ``declared`` are all parameters. ``untrained_reasons`` has a reason for each constant and
+    buffer. ``frozen`` names tensors of any role that ``freeze`` and ``wrt`` keep unchanged.
     """
 
     declared: tuple[Parameter, ...]
@@ -164,10 +155,7 @@ def _tensors(
 
 @dataclass(frozen=True)
 class _DifferentiatedModel:
-    """A forward pass, its loss, and the gradients by parameter.
-
-    If the loss has a ``scale``, the gradients are already divided by this loss scale.
-    """
+    """A forward pass, its loss, and the gradients by parameter, divided by the loss ``scale``."""
 
     forward: Forward
     objective: Objective
@@ -249,8 +237,7 @@ def first_values(
 ) -> dict[str, NDArray[Any]]:
     """First value of each carried and frozen tensor of ``step``, by input name.
 
-    ``model`` is the model from which ``step`` was built. Parameters without a stored value are
-    drawn with ``seed``.
+    ``model`` is the source of ``step``; ``seed`` draws parameters that ``model`` does not store.
     """
     # ``wrt`` may have made a constant a parameter.
     weights = materialise(with_parameters("wrt", separated(model), step.parameters), seed)
@@ -274,12 +261,11 @@ def evaluation_graph(
 ) -> onnx.ModelProto:
     """Build the model in inference mode with its loss, for held-out batches.
 
-    The graph's inputs are the model's inputs, the targets, the parameters and the running
-    statistics. Constants and buffers in ``wrt``, which a training step can train, are also inputs.
-    The output ``loss`` is the loss. With ``batch_statistics``, BatchNormalization uses the
-    statistics of the batch, unless its running statistics are frozen. The other arguments are the
-    settings of the same name in `StepOptions`. Raises ModelError for unknown names, dimensions
-    without a size, and a loss that does not fit its output.
+    Inputs are the model's inputs, the targets, parameters, running statistics and tensors in
+    ``wrt``. Outputs are the model's outputs and ``loss``. With ``batch_statistics``,
+    BatchNormalization uses the batch's statistics unless its running statistics are frozen.
+    `StepOptions` describes the other arguments. Raises ModelError for unknown names, dimensions
+    without a size, and a loss that does not fit.
     """
     model = with_parameters("wrt", separated(model), wrt)
     forward = open_model(prepare(model, mode=in_inference_mode, dimensions=dimensions))
@@ -302,10 +288,7 @@ def _differentiate_loss(
     micro_batches: int,
     scale: Scale | None,
 ) -> _DifferentiatedModel:
-    """Differentiate the loss, divided by ``micro_batches``, with respect to ``trained``.
-
-    A parameter without influence on the loss has no gradient. Raises ModelError if none has one.
-    """
+    """Differentiate loss / ``micro_batches``; raises ModelError if no parameter has a gradient."""
     op, shares = forward.op, built.cotangents
     if micro_batches != 1:
         shares = {name: value * (1 / micro_batches) for name, value in shares.items()}
@@ -331,11 +314,7 @@ def _step_transitions(
     undecayed: Collection[str],
     clip_norm: float | None,
 ) -> list[Transition]:
-    """All carried values (parameters and states), each before and after the step.
-
-    ``sums`` has the sums of gradients over micro-batches, by parameter; it is empty for a single
-    micro-batch.
-    """
+    """All carried values; ``sums`` has the gradient sums of several micro-batches, or is empty."""
     op, scale = pulled.forward.op, pulled.scale
     gradients = {name: total.after for name, total in sums.items()} or pulled.gradients
     finite = all_finite(op, gradients) if scale else None

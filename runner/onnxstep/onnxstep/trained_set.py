@@ -14,11 +14,7 @@ from onnxstep.graphs.parameters import Parameter, weights_of_scales
 
 @dataclass(frozen=True)
 class LeftOut:
-    """A float tensor of the model that a step does not train, and the reason.
-
-    ``size`` is the number of elements. For a quantization scale, ``size`` is the number of
-    quantized values.
-    """
+    """An untrained float tensor; the ``size`` of a quantization scale counts quantized values."""
 
     name: str
     size: int
@@ -27,10 +23,7 @@ class LeftOut:
 
 @dataclass(frozen=True)
 class TrainedSet:
-    """The tensors that a step trains, and those that it does not train.
-
-    ``doubts`` are sentences about tensors whose role the file leaves unclear.
-    """
+    """Trained and untrained tensors; ``doubts`` are sentences about tensors of unclear role."""
 
     trained: tuple[str, ...]
     left_out: tuple[LeftOut, ...]
@@ -46,9 +39,7 @@ def trained_set(
 ) -> TrainedSet:
     """Report the parameters that a step trains, and why it does not train other tensors.
 
-    ``listed`` are all parameters of the model, ``trained`` the names of those that are trained. A
-    parameter that is not trained is in ``frozen``, or the loss does not depend on it. ``untrained``
-    maps the names of constants and buffers to the reasons why they are not trained.
+    ``listed`` are all parameters; ``untrained`` has the reasons for constants and buffers, by name.
     """
     sizes = {tensor.name: math.prod(tensor.dims) for tensor in model.graph.initializer}
     sizes |= weights_of_scales(model)

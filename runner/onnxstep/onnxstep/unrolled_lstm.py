@@ -20,11 +20,9 @@ _LENGTHS, _PEEPHOLES = 4, 7
 
 
 class Step(NamedTuple):
-    """Values of a time step that the forward pass saves for the backward pass.
+    """Saved values of a time step: the three gates, the candidate ``c``, and states.
 
-    ``i``, ``o`` and ``f`` are the gates, and ``c`` is the candidate. ``tanh_cell`` is tanh(C') for
-    the cell state C' after the step. ``cell_before`` is the cell state C before the step. ``h`` is
-    the hidden state h' after the step.
+    ``tanh_cell`` is tanh(C') for the cell state C' after the step; ``h`` is after the step, too.
     """
 
     i: Value
@@ -40,8 +38,7 @@ class Step(NamedTuple):
 class LstmActivations:
     """Saved values of an unrolled LSTM, with the steps in processing order.
 
-    ``inputs`` has each direction's inputs and weights. The first hidden state ``h0`` and the values
-    in ``steps`` have the shapes that ``layout`` describes.
+    ``layout`` describes the shapes of the first hidden state ``h0`` and of the values in ``steps``.
     """
 
     layout: TimeLayout
@@ -69,8 +66,7 @@ def _is_unrollable(node: Node) -> bool:
 def unroll(node: Node) -> Sequence[Value | None]:
     """Emit separate operators for each time step of an LSTM; return its outputs Y, Y_h and Y_c.
 
-    The gates are saved for ``lstm_backward``. If the provider is not the CPU, or if the LSTM cannot
-    be unrolled, nothing is emitted and the result is empty.
+    The result is empty if the provider is not the CPU, or if the LSTM cannot be unrolled.
     """
     if node.op.provider != "cpu" or not _is_unrollable(node):
         return ()
@@ -139,9 +135,8 @@ UNITS = -2
 class TimeLayout:
     """Layout of the values of an unrolled LSTM: T steps, one or two directions, B sequences.
 
-    The value of one step is a single tensor. For n numbers per sequence, it is [n, B] with one
-    direction. With two directions it is [2, n, B]: first forward in time, then backward. The values
-    of all steps are a list with a tensor [n, T·B] for each direction.
+    A value of one step is [n, B]. With two directions it is [2, n, B]: forward in time, then
+    backward. A value of all steps is a list with a tensor [n, T·B] for each direction.
     """
 
     op: Builder
@@ -189,10 +184,7 @@ class TimeLayout:
 
 
 def lstm_backward(node: Node, saved: LstmActivations, *received: Value | None) -> Cotangents:
-    """Gradients of X, W, R, B, sequence_lens, initial_h and initial_c of an unrolled LSTM.
-
-    ``received`` are the gradients of the loss with respect to Y, Y_h and Y_c.
-    """
+    """Gradients of an LSTM's inputs X to initial_c, given those of its outputs Y, Y_h and Y_c."""
     view, layout, op = Directions(node), saved.layout, node.op
     dz, dh0, dc0 = _gradients_through_time(view, saved, *received)
     by_direction, before = layout.rows(dz), layout.rows(saved.h_before)
@@ -234,10 +226,7 @@ def _gradients_through_time(
 
 
 def _gradients_through_step(step: Step, dh: Value, d_cell: Value | None) -> tuple[Value, Value]:
-    """Gradients of z = W x + R h + b, and of the cell state before the step.
-
-    ``dh`` and ``d_cell`` are the gradients of the states after the step.
-    """
+    """Gradients of z = W x + R h + b and of the cell state before the step, from those after it."""
     i, o, f, c, tanh_cell, cell_before, h = step
     d_out = dh * h
     d_cell = _sum(dh * o - d_out * tanh_cell, d_cell)

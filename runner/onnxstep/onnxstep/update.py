@@ -24,9 +24,8 @@ _NORM_GUARD = 1e-6
 class Carried:
     """A value that each step outputs and that is an input of the next step.
 
-    ``role`` is "parameter", or "state" for everything else. If ``initial`` is "model", the first
-    value comes from the model (``graphs.parameters.materialise``), as for parameters and running
-    statistics. If ``initial`` is a number, all elements start with this number.
+    ``role`` is "parameter", or "state" for everything else. An ``initial`` of "model" is the value
+    in the model; a number fills all elements at first.
     """
 
     input: str
@@ -44,11 +43,7 @@ class Carried:
 
 @dataclass(frozen=True)
 class Transition:
-    """A carried value (a parameter, say) before and after a step.
-
-    ``role`` is "parameter", or "state" for everything else. ``initial`` is the value before the
-    first step: "model" for the value from the model, or a number that fills all elements.
-    """
+    """A carried value before and after a step; ``role`` and ``initial`` are as in ``Carried``."""
 
     before: Value
     after: Value
@@ -70,11 +65,10 @@ def updates(
     undecayed: Collection[str] = (),
     finite: Value | None = None,
 ) -> Iterator[Transition]:
-    """Emit the updates of parameters, of optimizer states and of the optimizer's step count.
+    """Emit the updates of parameters, of optimizer states and, if needed, of the step count.
 
-    There is no step count if the optimizer does not need one (``counts_steps``). ``rate`` is the
-    learning rate. Weight decay does not apply to the parameters in ``undecayed``.
-    ``finite`` is a bool scalar. If ``finite`` is false at run time, all values stay as they are.
+    Parameters in ``undecayed`` get no weight decay. If the bool scalar ``finite`` is false at run
+    time, all values stay as they are.
     """
     count = None
     if optimizer.counts_steps:
@@ -96,12 +90,7 @@ def updates(
 def _parameter_and_state_changes(
     op: Builder, optimizer: Optimizer, w: Value, gradient: Value, pace: Pace
 ) -> Iterator[tuple[Value, Value, Role, First]]:
-    """Emit the update of ``w`` and its states; yield a tuple for ``w`` and for each state.
-
-    A tuple has the values before and after the update, the role ("parameter" or "state") and the
-    value before the first step. This last item is "model" (the value from the model) or a number
-    that fills all elements.
-    """
+    """Yield the value before and after, role and first value of ``w`` and of each state."""
     states = [op.input(f"{w.name}.{state}", w.shape, w.elem_type) for state in optimizer.states]
     update = optimizer.update(op, w, gradient, pace, *states)
     yield w, update.parameter, "parameter", "model"
@@ -116,10 +105,7 @@ def _if_finite(finite: Value | None, after: Value, before: Value) -> Value:
 def clip_by_global_norm(
     op: Builder, gradients: Mapping[str, Value], max_norm: float | None
 ) -> Mapping[str, Value]:
-    """Scale all gradients by the same factor if their global 2-norm exceeds ``max_norm``.
-
-    None as ``max_norm`` means no limit.
-    """
+    """Scale all gradients by one factor if their global 2-norm exceeds ``max_norm`` (if any)."""
     if max_norm is None:
         return gradients
     kinds = {gradient.elem_type for gradient in gradients.values()}

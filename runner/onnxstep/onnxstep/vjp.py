@@ -21,10 +21,9 @@ def vjp_graph(
 ) -> onnx.ModelProto:
     """Return a model that also computes gradients, without training mode, loss or optimizer.
 
-    Each float output ``y`` gets an input ``y_cotangent``: the gradient of some scalar with respect
-    to ``y``. Each float tensor in ``wrt`` (names or shell patterns) gets an output
-    ``<name>_gradient``. Raises ModelError for unknown names, dimensions without a size, and
-    operators without a gradient.
+    Each float output ``y`` gets an input ``y_cotangent``: the gradient of some scalar at ``y``.
+    Each tensor in ``wrt`` (names or shell patterns) gets an output ``<name>_gradient``. Raises
+    ModelError for unknown names, dimensions without a size, and operators without a gradient.
     """
     chosen = _matching_tensor_names(model, wrt)
     forward = open_model(prepare(model, dimensions=dimensions, varying=chosen))

@@ -20,10 +20,7 @@ _MOST_TAPS = 2**22
 
 @dataclass(frozen=True)
 class Window:
-    """A sliding window; each field is a tuple with a number for each spatial axis.
-
-    ``begins`` and ``ends`` are the padding before and after each axis, in elements.
-    """
+    """A sliding window, by spatial axis; ``begins`` and ``ends`` are the padding, in elements."""
 
     kernel: tuple[int, ...]
     strides: tuple[int, ...]
@@ -49,8 +46,7 @@ class Window:
     def fitted(self, into: tuple[int, ...], out: tuple[int, ...]) -> Window:
         """Copy with the end padding that lets exactly ``out`` windows fit on ``into`` elements.
 
-        For each spatial axis, ``into`` has the length of the input, and ``out`` the number of
-        windows. If no window contains the last elements of an axis, its end padding is negative.
+        The padding is negative if no window contains the last elements of an axis.
         """
         ends = (
             self.strides[i] * (out[i] - 1) + self.extent(i) - self.begins[i] - into[i]
@@ -86,10 +82,7 @@ def one_hot_kernels(like: Value, channels: int, kernel: tuple[int, ...]) -> Valu
 
 
 def dense_one_hot_kernels(like: Value, channels: int, kernel: tuple[int, ...]) -> Value:
-    """Kernels [channels · n, channels, *kernel] that each select one element of one channel.
-
-    A window has n elements in each channel. The kernels are for a convolution with a single group.
-    """
+    """Ungrouped kernels [channels · n, channels, *kernel] that each select one input element."""
     count = channels * math.prod(kernel)
     require_room(count, count)
     return like.op.constant(np.eye(count, dtype=like.dtype).reshape(count, channels, *kernel))
@@ -158,11 +151,9 @@ def window(node: Node, kernel: tuple[int, ...]) -> Window:
 
 
 def transposed_window(node: Node, kernel: tuple[int, ...]) -> Window:
-    """The window of a transposed convolution from x to y.
+    """The window of a transposed convolution: it slides over y, one position per element of x.
 
-    The window slides over y and has one position for each element of x. With ``output_shape`` or
-    ``auto_pad`` SAME, the shapes of x and y determine the total padding of each axis of y. The
-    padding at the start of the axis is half of the total, rounded up, or down for SAME_UPPER.
+    With ``output_shape`` or ``auto_pad`` SAME, the shapes of x and y determine the padding.
     """
     rank = len(kernel)
     plain = _unpadded(node, kernel)

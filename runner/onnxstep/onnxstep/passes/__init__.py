@@ -1,10 +1,7 @@
 """The passes that transform a graph, in the order in which they run.
 
-``prepare`` converts a model into the form that the gradient rules and the Builder need. ``lower``
-replaces slow nodes, and BatchNormalization in training, by other nodes, which run instead. The list
-``Forward.nodes`` has a single node with the same result in their place, from which gradients are
-derived. After the backward pass is built, ``recompute`` changes the graph to save memory.
-``close_model`` then removes unused nodes.
+``prepare`` runs before a model is copied into a Builder, and ``lower`` afterwards. Once the
+backward pass is built, ``recompute`` saves memory and ``close_model`` removes unused nodes.
 """
 
 from __future__ import annotations
@@ -36,11 +33,9 @@ def prepare(
 ) -> onnx.ModelProto:
     """Copy of a model in the form that the gradient rules and the Builder need.
 
-    Every shape is static. ONNX's function bodies replace operators that the registry does not list.
     ``mode`` converts to training or inference form, ``fused`` to a provider's operators, and
-    ``rounded`` to mixed precision. ``varying`` names stored tensors that are trained or
-    differentiated, and so must not be folded into constants. Raises ModelError for a dimension
-    without a size, and if onnx cannot convert to opset 16.
+    ``rounded`` to mixed precision. ``varying`` names stored tensors that must not become constants.
+    Raises ModelError for a dimension without a size, and if onnx cannot convert to opset 16.
     """
     binding = partial(bind, dimensions=dimensions or {}, varying=varying)
     for run in (canonicalize, mode, expand, binding, without_zero_biases, fused, rounded):
@@ -56,10 +51,7 @@ def lower(
 ) -> Forward:
     """Convert BatchNormalization to training form, and replace slow nodes by faster nodes.
 
-    ``carried`` names the running statistics that a step passes to the next step. A
-    BatchNormalization with a statistic in ``frozen`` keeps its inference form. With ``resumable``,
-    Dropout stays unless the step is for CUDA, so that a resumed training draws the same masks as an
-    uninterrupted one.
+    The arguments are those of ``train_on_batches`` and ``replace_slow_nodes``.
     """
     trained = train_on_batches(forward, carried, frozen)
     replace_slow_nodes(trained.op, resumable)

@@ -1,9 +1,4 @@
-"""Convert models to a common form, with static shapes, before differentiation.
-
-Local functions are inlined, the default domain is called "", and the opset is 16 or newer. If the
-table of gradient rules (``registry``) has no entry for an operator, its function body replaces the
-operator, if ONNX defines one.
-"""
+"""Convert models to a common form, with static shapes, before differentiation."""
 
 from __future__ import annotations
 
@@ -26,10 +21,9 @@ _ALIAS = "ai.onnx"
 
 
 def canonicalize(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Copy of a model with local functions inlined and an opset of 16 or newer.
+    """Copy of a model with inlined functions, opset 16 or newer, and "ai.onnx" written as "".
 
-    The domain "ai.onnx" is written as "". Initializers are removed from the graph's inputs.
-    Normalizations that ONNX Runtime's optimizer fused are split into operators of ONNX. Raises
+    Initializers stop being inputs, and normalizations that ONNX Runtime fused are split. Raises
     ModelError for an invalid node or function call, and if an older opset cannot be upgraded.
     """
     plain = inline_functions(unfuse(model))
@@ -60,8 +54,7 @@ Types = Mapping[str, onnx.TypeProto]
 def expand(model: onnx.ModelProto) -> onnx.ModelProto:
     """Copy of a model in which ONNX's function bodies replace operators unknown to ``registry``.
 
-    An operator is replaced if the registry has no gradient rule, zero derivative or refusal for the
-    operator, and ONNX defines a body. Raises ModelError if onnx cannot inline a body.
+    Operators without a body stay. Raises ModelError if onnx cannot inline a body.
     """
     versions = {entry.domain: entry.version for entry in model.opset_import}
     plain = model
@@ -86,11 +79,7 @@ def _with_bodies_as_functions(model: onnx.ModelProto, versions: Versions) -> onn
 
 
 def _schema_with_only_a_body(node: onnx.NodeProto, versions: Versions) -> defs.OpSchema | None:
-    """Schema of an operator with a function body in ONNX but no entry in ``registry``.
-
-    A function body defines an operator by a graph of other operators. Returns None if the operator
-    of ``node`` has no function body, or has an entry.
-    """
+    """Schema of an operator with a function body but no entry in ``registry``, else None."""
     version = versions.get(node.domain, 1)
     if not defs.has(node.op_type, version, node.domain):
         return None
@@ -102,10 +91,7 @@ def _schema_with_only_a_body(node: onnx.NodeProto, versions: Versions) -> defs.O
 def _function_body(
     node: onnx.NodeProto, schema: defs.OpSchema, versions: Versions, types: Types
 ) -> onnx.FunctionProto:
-    """The function body that ONNX defines for the operator of ``node``.
-
-    Attributes that ``node`` omits are added to ``node`` with their default values.
-    """
+    """The function body that ONNX defines for ``node``; adds default attributes to ``node``."""
     attributes = {attribute.name for attribute in node.attribute}
     node.attribute.extend(
         declared.default_value
@@ -141,11 +127,9 @@ def bind(
 ) -> onnx.ModelProto:
     """Copy of a model with a static shape for every tensor.
 
-    ``dimensions`` has sizes of symbolic dimensions. ``varying`` names stored tensors that are
-    trained or differentiated, and so must not be folded into constants. Raises ModelError for
-    unknown dimensions, missing or invalid sizes, contradicting shapes, shapes that depend on data,
-    and nodes' outputs that are not tensors. In the last two cases, if the node's operator also has
-    no gradient, the message says why it has none.
+    ``dimensions`` has sizes of symbolic dimensions. ``varying`` names stored tensors that must not
+    be folded into constants. Raises ModelError for unknown dimensions, missing or invalid sizes,
+    contradicting or data-dependent shapes, and outputs of nodes that are not tensors.
     """
     try:
         bound = bind_dimensions(model, dimensions, varying, plain_sequences=True)

@@ -42,8 +42,7 @@ class _GraphIndex:
 def with_halving_last(model: onnx.ModelProto) -> onnx.ModelProto:
     """Copy of a model with GELU as (x · (1 + erf …)) · ½ instead of x · (½ · (1 + erf …)).
 
-    PyTorch's exporter writes the second form. ONNX Runtime fuses only the first form into a single
-    node. The results are equal, since halving is exact except for subnormal numbers.
+    PyTorch exports the second form; ONNX Runtime fuses only the first. Only subnormals differ.
     """
     ordered = copied(model)
     graph = _GraphIndex(ordered.graph)
@@ -62,8 +61,7 @@ def with_halving_last(model: onnx.ModelProto) -> onnx.ModelProto:
 def with_single_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
     """Copy of a model in which one Gelu node replaces the nodes that compute GELU with Erf.
 
-    The gradient of ONNX Runtime's Gelu node needs fewer passes over the tensor than the gradients
-    of the replaced nodes.
+    The gradient of ONNX Runtime's Gelu node needs fewer passes over the tensor.
     """
     fused = with_halving_last(model)
     graph = _GraphIndex(fused.graph)

@@ -1,8 +1,4 @@
-"""Replace some nodes of a forward pass by faster operators.
-
-Each function in ``_FASTER`` decides which nodes it replaces. The original nodes stay in
-``Forward.nodes``, from which gradients are derived.
-"""
+"""Replace some nodes by faster operators; ``Forward.nodes`` keeps the originals for gradients."""
 
 from __future__ import annotations
 
@@ -27,8 +23,7 @@ _FASTER: Mapping[str, Callable[[Node], Sequence[Value | None]]] = {
 def replace_slow_nodes(op: Builder, resumable: bool) -> None:
     """Replace convolutions, LSTMs and Dropout in ``op`` if faster operators are available.
 
-    With ``resumable``, a resumed training must draw the same Dropout masks as an uninterrupted one.
-    Dropout is then replaced only on CUDA, where the masks depend on a count that the step carries.
+    ``resumable`` keeps Dropout except on CUDA, so that an interruption does not change the masks.
     """
     for op_type, emit in _FASTER.items():
         if resumable and op_type == "Dropout" and op.provider != "cuda":

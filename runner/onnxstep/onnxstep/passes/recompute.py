@@ -1,8 +1,7 @@
 """Rematerialisation: recompute segments of the forward pass in the backward pass, to save memory.
 
 Every segment except the last stores only the values that later segments read. Its other values are
-recomputed before their first use in the backward pass, without new random numbers or updates of
-running statistics.
+recomputed before use, without new random numbers or updates of running statistics.
 """
 
 from __future__ import annotations
@@ -33,8 +32,7 @@ _SMALLER = 32
 def recompute_segments(op: Builder, forward_nodes: int) -> None:
     """Let the backward nodes read recomputed values instead of stored values.
 
-    The first ``forward_nodes`` nodes are the forward pass, and all later nodes the backward pass.
-    The forward pass is cut into segments. The graph stays unchanged if no cut saves memory.
+    The first ``forward_nodes`` nodes are the forward pass. If no cut saves memory, nothing changes.
     """
     forward, backward = op.nodes[:forward_nodes], op.nodes[forward_nodes:]
     passed = _ForwardPass(op, forward, backward)
@@ -197,8 +195,7 @@ class _LazyRecomputation:
 def _recomputation_triggers(passed: _ForwardPass) -> list[str | None]:
     """For each backward node, the value after which recomputation for this node may start.
 
-    Candidates are the float outputs of earlier backward nodes that this node or a later node reads.
-    The last candidate to be computed is chosen; the result is None if there is no candidate.
+    It is the latest float output of earlier backward nodes that is still read, or None.
     """
     last = {name: p for p, node in enumerate(passed.backward) for name in node.input}
     triggers: list[str | None] = []
@@ -221,10 +218,9 @@ _FINER = 1.2
 def cheapest_cuts(alive: Sequence[int], inside: Sequence[int]) -> tuple[int, ...]:
     """Indices of the nodes before which to cut, in order; empty if no cut saves memory.
 
-    Cuts divide the nodes into segments. A cut before node p stores ``alive[p]`` bytes. Node p
-    writes ``inside[p]`` bytes that the backward pass reads. The cuts minimise the sum of ``alive``
-    over all cuts, plus the largest sum of ``inside`` in any segment (Chen et al., "Training deep
-    nets with sublinear memory cost", 2016).
+    A cut before node p stores ``alive[p]`` bytes. Node p writes ``inside[p]`` bytes that the
+    backward pass reads. The cuts minimise the sum of ``alive`` over cuts, plus the largest sum of
+    ``inside`` between cuts (Chen et al., "Training deep nets with sublinear memory cost", 2016).
     """
     before = [0, *itertools.accumulate(inside)]
     tried = _cheapest_cut_per_part(alive, before)
@@ -255,9 +251,8 @@ def _cheapest_cuts_within_limit(
 ) -> tuple[int, ...] | None:
     """Choose the cuts among ``candidates`` that store the fewest bytes and keep segments small.
 
-    Cuts divide the nodes into segments. A cut before node p stores ``alive[p]`` bytes. A segment's
-    nodes may write at most ``limit_bytes`` that the backward pass reads. ``bytes_before[p]`` counts
-    such bytes of all nodes before p. Returns None if no choice keeps the limit.
+    The nodes of a segment may write at most ``limit_bytes`` for the backward pass. All nodes before
+    p write ``bytes_before[p]`` such bytes. Returns None if no choice keeps the limit.
     """
     ends = [0, *candidates, len(bytes_before) - 1]
     costs: list[float] = [0]

@@ -1,10 +1,6 @@
 """Convert Dropout and BatchNormalization to training or inference mode.
 
-In training, BatchNormalization normalizes by the statistics of the batch, and updates the running
-statistics for the next step. A node keeps its inference form if its statistics are frozen, or if
-other nodes compute its statistics from its input. In training form, several nodes of the graph
-replace the node. Their gradient is derived as if a single BatchNormalization in training form were
-in their place.
+BatchNormalization in training uses the batch's statistics and updates the running statistics.
 """
 
 from __future__ import annotations
@@ -32,8 +28,7 @@ _TRUE = "epochcost/training_mode"
 def in_training_mode(model: onnx.ModelProto, seed: int | None = None) -> onnx.ModelProto:
     """Copy of a model with active Dropout, which draws a new mask in each run.
 
-    ``seed`` makes the sequence of masks repeatable. BatchNormalization nodes are still in inference
-    form; ``train_on_batches`` expects this form and converts it to training form.
+    ``seed`` makes the masks repeatable. ``train_on_batches`` converts BatchNormalization later.
     """
     trained = copied(model)
     dropouts = [node for node in trained.graph.node if is_standard(node, "Dropout")]
@@ -91,11 +86,10 @@ def train_on_batches(
 ) -> Forward:
     """Convert BatchNormalization nodes from inference form to training form.
 
-    A node keeps its inference form if ``frozen`` names one of its statistics. It also keeps the
-    form if its statistics already are computed, by other nodes, from the input that it normalizes.
-    ``carried`` names the running statistics that a step passes to the next step. Each statistic of
-    a converted node must be in ``carried`` or be a node's output. Raises ModelError if it is
-    neither, and for a channel with a single value.
+    A node keeps its inference form if ``frozen`` names one of its statistics, or if other nodes
+    compute the statistics from the node's input. ``carried`` names the running statistics that a
+    step passes to the next step. Raises ModelError for a statistic that is neither in ``carried``
+    nor a node's output, and for a channel with a single value.
     """
     op = forward.op
     nodes, op.nodes = op.nodes, []
@@ -142,9 +136,8 @@ def _append_in_training_form(
 ) -> onnx.NodeProto:
     """Append nodes that compute the BatchNormalization ``proto`` by the statistics of the batch.
 
-    Returns a copy of ``proto`` in training form, a single node with the same result. The copy only
-    serves to derive the gradient and is not appended. ``names`` are the names of the running mean
-    and variance. Their values after the step are written into ``latest`` under these names.
+    Returns a single node with the same result, which only serves to derive the gradient. Writes the
+    next running mean and variance into ``latest`` under their ``names``.
     """
     node = Node(op, proto, frozenset())
     batch = _emit_normalization(node)
@@ -177,10 +170,7 @@ def _weight_of_past_batches(op: Builder, counter: str, latest: dict[str, Value])
 def _emit_normalization(
     node: Node, mean: Value | None = None, variance: Value | None = None
 ) -> Normalized:
-    """Emit Y = (X - mean) / √(variance + epsilon) · scale + B, named as the node's output.
-
-    Without ``mean`` and ``variance``, the statistics are those of the batch.
-    """
+    """Emit Y = (X - mean) / √(variance + epsilon) · scale + B; None means a batch statistic."""
     x, op = normal_input(node.x), node.op
     batch = normalized(x, node.attribute("epsilon"), mean, variance)
     gain = per_channel(x, node.input(1)) * batch.inverse

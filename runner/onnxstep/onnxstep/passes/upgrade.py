@@ -1,7 +1,6 @@
 """Convert models of opsets before 16 to opset 16, without changing what their nodes compute.
 
-onnx's converter changes the meaning of some operators. This module corrects coordinates and
-rounding of Upsample and Resize, and the type of Clip's bounds. It refuses Hardmax before opset 13.
+It corrects onnx's conversion of Upsample, Resize and Clip, and refuses Hardmax before opset 13.
 """
 
 from __future__ import annotations
@@ -35,10 +34,7 @@ _REFUSALS = (RuntimeError, onnx.shape_inference.InferenceError)
 
 
 def upgrade(model: onnx.ModelProto, version: int) -> onnx.ModelProto:
-    """Convert the model from opset ``version`` to 16; a model of opset 16 or newer is unchanged.
-
-    Raises ModelError if onnx cannot convert the model.
-    """
+    """Convert a model older than opset 16 to 16; raises ModelError if this is impossible."""
     if version >= OLDEST_OPSET:
         return model
     try:
@@ -97,9 +93,8 @@ def _asymmetric_resize_nodes(
 ) -> Iterator[onnx.NodeProto]:
     """Yield the nodes that replace a Resize from before opset 11, with asymmetric coordinates.
 
-    In mode "nearest", coordinates are rounded down along axes that grow and up along axes that
-    shrink. The nodes then pick the same elements as ONNX Runtime. If the scales are computed at run
-    time, as in exported decoders, axes are assumed to grow.
+    In mode "nearest", coordinates are rounded as in ONNX Runtime: down along axes that grow, up
+    along axes that shrink. If the scales are computed at run time, axes are assumed to grow.
     """
     mode = node_attributes(node).get("mode", b"nearest")
     scales = constant_value(constants(graph).get(node.input[_SCALES]))
