@@ -258,6 +258,8 @@ def _require_known_cells(line: Line) -> None:
     require_past_date(line.cells["date"])
     for column in ("tensor_parallel", "input_tokens", "output_tokens"):
         line.count_of(column, 1)
+    if not line.cells["count"] and line.count_of("tensor_parallel", 1) > 1:
+        raise ValueError("count: expected the number of devices beside tensor_parallel, got ''")
     for column in ("batch", "concurrency", "weight_bytes"):
         if line.cells[column]:
             positive_number(column, line.cells[column])
@@ -266,10 +268,8 @@ def _require_known_cells(line: Line) -> None:
         line.count_of("sequence_or_image", 0)
         return
     if not metric.startswith((*_TIMES, *_THROUGHPUTS)):
-        begins = join_choices((*_TIMES, *_THROUGHPUTS))
-        raise ValueError(
-            f"metric: expected a text that begins with one of {begins}, got {metric!r}"
-        )
+        begins = f"begins with one of {join_choices((*_TIMES, *_THROUGHPUTS))}"
+        raise ValueError(f"metric: expected a text that {begins}, got {metric!r}")
     units = tuple(_SECONDS) if metric.startswith(_TIMES) else ("tokens/s", "requests/s")
     if unit not in units:
         raise ValueError(f"unit: expected {' or '.join(units)}, got {unit!r}")
