@@ -6,6 +6,7 @@ from collections import defaultdict
 
 import pytest
 
+from epochcost.predict.decoders.rows import catalogue_lines
 from epochcost.predict.rates import read_rates
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Accelerator, Device
@@ -84,3 +85,9 @@ def test_every_published_accelerator_is_a_device_or_none(
         path = catalogue.table_path(table, table.table)
         published |= {rate.accelerator for rate in read_rates(path)}
     assert {name for name in published if name.casefold() not in named} == WITHOUT_DEVICE
+
+
+def test_every_published_chip_is_known_or_none(catalogue: Catalogue) -> None:
+    """All chips of the token tables are devices or processors, except two without a spec."""
+    unknown = {line.cells["chip"] for line in catalogue_lines(catalogue) if line.device is None}
+    assert unknown == {"apple-m2-max-cpu", "sn40l"}
