@@ -1,8 +1,4 @@
-"""Make all bills for the use of rented or owned machines under a price plan.
-
-The bill of a job that may be interrupted is the expected bill. docs/decisions/0005-bills.md
-explains bills.
-"""
+"""Make all bills for the use of machines under a price plan; see docs/decisions/0005-bills.md."""
 
 from __future__ import annotations
 
@@ -42,11 +38,10 @@ def quote(
 ) -> Quote:
     """Bill a usage under a price plan as a whole job, not as a part of a longer job.
 
-    The bill of rented machines includes starts, interruptions, charges per run and the rounding of
-    time. If machines can be interrupted, the bill is an expected value. ``billing`` replaces the
-    plan's billing rule. Free credit pays first, unless ``credited`` is False. Amounts have 18
-    decimals. Raises InputError if the egress has no price or an amount overflows. Also raises
-    InputError for a plan per vCPU if the usage has accelerators or no ``vcpus``.
+    The bill of rented machines includes starts, expected interruptions, charges per run and the
+    rounding of time. ``billing`` replaces the plan's billing rule. Free credit pays first, unless
+    ``credited`` is False. Raises InputError if the egress has no price or an amount overflows, and
+    for a plan per vCPU if the usage has accelerators or no ``vcpus``.
     """
     return _bill_job(
         price, usage, billing or price.billing_rule, expected_schedule, credited=credited
@@ -56,9 +51,8 @@ def quote(
 def quote_quantile(price: Price, usage: Usage, probability: float) -> Quote:
     """The bill that a job does not exceed with the given ``probability``.
 
-    Only random interruptions make a bill uncertain. Without interruptions, every probability gives
-    the same bill. Free credit is left out. Raises InputError as ``quote`` does, and for a
-    probability that is not between 0 and 1.
+    Only interruptions make a bill uncertain. Free credit is left out. Raises InputError as
+    ``quote`` does, and for a probability that is not between 0 and 1.
     """
     if not 0 < probability < 1:
         raise InputError(f"probability: expected more than 0 and less than 1, got {probability}")
@@ -111,9 +105,7 @@ def share(price: Price, usage: Usage) -> Quote:
     """Bill a part of a longer job, such as an epoch, for the part's own time and egress.
 
     The bill leaves out starts, interruptions, charges per run, free credit and the rounding of
-    time. Raises InputError if a rented plan has no hourly charge, if the egress has no price, or if
-    an amount overflows. Also raises InputError for a plan per vCPU if the usage has accelerators or
-    no ``vcpus``.
+    time. Raises InputError as ``quote`` does, and if a rented plan has no hourly charge.
     """
     with exact_arithmetic():
         _refuse_unpriced_egress(price, usage)
@@ -129,8 +121,7 @@ def quote_at_rate(
 ) -> Quote:
     """Bill a usage at an hourly rate, without a price spec.
 
-    Raises InputError if the rate is below 1e-18 or not finite, or if the currency is unknown. An
-    hourly rate does not cover egress, so a usage with egress also raises InputError.
+    Raises InputError for a rate below 1e-18 or not finite, an unknown currency, or any egress.
     """
     require_currency(currency)
     with exact_arithmetic():

@@ -1,9 +1,7 @@
 """Rent or buy: from how many hours of use in a month an owned machine is cheaper.
 
 The hours of use are those of the owned machine. A rented machine needs these hours ÷ its relative
-speed for the same work. Therefore, both monthly costs are linear in the hours of use. With a
-discount for sustained use, the rented cost has several linear pieces. The payments of a commitment
-to a rented machine do not depend on the use.
+speed. The monthly costs are linear in the hours, in several pieces for a sustained-use discount.
 """
 
 from __future__ import annotations
@@ -41,13 +39,10 @@ Outcome = Literal["always", "never", "above", "below", "between"]
 class MonthlyCost:
     """The monthly cost of an owned or rented machine, by the owned machine's hours of use.
 
-    ``fixed`` is paid even without use, ``per_hour`` for each hour of use. For a rented machine,
-    ``per_hour`` is the cost of the work that the owned machine does in an hour.
-
-    A rented plan may have a discount for sustained use. ``term_hours`` is then the owned machine's
-    time for the work that the rented machine does in a month. Each ``term_hours`` hours of use are
-    divided into equal parts, and an hour in part i costs ``shares[i]`` × ``per_hour``. Without a
-    discount, ``shares`` is empty.
+    ``fixed`` is paid even without use, ``per_hour`` for each hour of use of the owned machine. With
+    a discount for sustained use, ``term_hours`` is the owned machine's time for a month's work of
+    the rented machine. It has ``len(shares)`` equal parts, and an hour in part i costs
+    ``shares[i]`` × ``per_hour``. Without a discount, ``shares`` is empty.
     """
 
     fixed: Decimal
@@ -76,8 +71,7 @@ class MonthlyCost:
 class BreakEven:
     """The hours of use at which buying is cheaper than renting, in a month of 730.5 hours.
 
-    ``outcome`` says whether buying is cheaper above ``hours``, below ``hours``, or between
-    ``hours`` and ``until``. If ``outcome`` is "always" or "never", ``hours`` is None.
+    If ``outcome`` is "always" or "never", ``hours`` is None. Only "between" has ``until``.
     """
 
     outcome: Outcome
@@ -101,9 +95,8 @@ def _hours_words(hours: Decimal) -> str:
 class Payback:
     """How long it takes until buying is cheaper than renting, given the hours of use a month.
 
-    ``years`` is the time after which the saved rent has paid for the purchase. It is None if this
-    takes longer than the machine's life. Even then, buying may be cheaper over the whole life,
-    because the machine is sold at the end. ``by_resale`` is True only in this case.
+    After ``years``, the saved rent has paid for the purchase; None if not within the machine's
+    life. Then ``by_resale`` says whether buying is cheaper because the machine is sold at the end.
     """
 
     years: Decimal | None
@@ -119,11 +112,7 @@ class Payback:
 
 @dataclass(frozen=True, slots=True)
 class Rent:
-    """A rented plan that could replace the owned machine.
-
-    ``speed`` is the rented machine's speed divided by the owned machine's speed. ``why`` is a
-    phrase that says where the speed comes from.
-    """
+    """A rented plan, its machine's speed relative to the owned machine, and the speed's source."""
 
     price: Price
     speed: Decimal = Decimal(1)
@@ -144,8 +133,7 @@ class Alternative:
 class Comparison:
     """The monthly costs of an owned machine and of the rented plans that could replace it.
 
-    ``month`` is the owned machine's cost as a function of the hours of use. ``alternatives`` has
-    the rented plans, ordered by their cost at ``hours`` hours of use a month, cheapest first.
+    ``alternatives`` are ordered by their cost at ``hours`` hours of use a month, cheapest first.
     """
 
     owned: Price
@@ -159,13 +147,13 @@ def compare(
 ) -> Comparison:
     """Compare an owned machine with rented plans at a number of hours of use a month.
 
-    The default of ``hours`` is the owned plan's utilisation × 730.5, the hours of a month. Raises
-    InputError if ``hours`` is not between 0 and 730.5, or if ``owned`` is a rented plan. Also
-    raises InputError if ``owned`` is per vCPU, but ``vcpus`` is None. InputError is also raised
-    unless each of ``rents`` has a rented plan in the same currency, an hourly charge, and a
-    positive speed relative to ``owned``.
+    The default of ``hours`` is the owned plan's utilisation × 730.5, rounded. Raises InputError if
+    ``hours`` is not between 0 and 730.5, if ``owned`` is a rented plan, or if it is per vCPU and
+    ``vcpus`` is None. Also raises InputError unless each of ``rents`` has a rented plan in the same
+    currency, an hourly charge, and a positive speed.
     """
-    hours = HOURS_PER_CALENDAR_MONTH * _owned(owned).utilisation if hours is None else hours
+    if hours is None:
+        hours = Decimal(round(HOURS_PER_CALENDAR_MONTH * _owned(owned).utilisation))
     check_hours(hours)
     alternatives = [
         Alternative(
@@ -181,10 +169,9 @@ def compare(
 
 
 def monthly_owned(price: Price, vcpus: int | None = None) -> MonthlyCost:
-    """The monthly cost of an owned machine, as a function of the hours of use.
+    """Monthly cost of an owned machine; the hours of use replace the plan's utilisation.
 
-    The plan's utilisation, an assumed share of time in use, has no effect: the hours of use replace
-    it. Raises InputError for a rented plan, and if the plan is per vCPU and ``vcpus`` is None.
+    Raises InputError for a rented plan, and for a plan per vCPU if ``vcpus`` is None.
     """
     with exact_arithmetic():
         plan = _owned(price)
@@ -196,10 +183,9 @@ def monthly_owned(price: Price, vcpus: int | None = None) -> MonthlyCost:
 def monthly_rented(rent: Rent) -> MonthlyCost:
     """The monthly cost of a rented machine that does the owned machine's work.
 
-    ``rent.speed`` is the rented machine's speed relative to the owned machine. The cost includes
-    the payments of a commitment, which do not depend on the use. The cost leaves out starts,
-    interruptions, charges per run, the rounding of billed time and free credit. Raises InputError
-    if the plan is for an owned machine or has no hourly charge, or if the speed is not positive.
+    The cost includes the payments of a commitment. It leaves out starts, interruptions, charges per
+    run, the rounding of billed time and free credit. Raises InputError if the plan is for an owned
+    machine or has no hourly charge, or if the speed is not positive.
     """
     price, speed = rent.price, rent.speed
     if price.owned is not None:
@@ -221,19 +207,13 @@ def monthly_rented(rent: Rent) -> MonthlyCost:
 
 
 def break_even(owned: Price, rent: Rent, vcpus: int | None = None) -> BreakEven:
-    """The hours of use a month at which renting and buying cost the same.
-
-    Raises InputError if the currencies of the plans differ.
-    """
+    """The hours at which buying is cheaper; raises InputError if the plans' currencies differ."""
     _demand_one_currency(owned, rent.price)
     return crossing(monthly_owned(owned, vcpus), monthly_rented(rent))
 
 
 def crossing(owned: MonthlyCost, rent: MonthlyCost) -> BreakEven:
-    """Find the hours of use at which an owned and a rented machine cost the same.
-
-    If the costs are equal at all hours, buying counts as cheaper.
-    """
+    """The hours at which buying is cheaper; buying wins if the costs are equal at all hours."""
     with exact_arithmetic():
         hours = (Decimal(0), *rent.bends(), HOURS_PER_CALENDAR_MONTH)
         saved = [rent.at(point) - owned.at(point) for point in hours]
@@ -257,9 +237,8 @@ def payback(
 ) -> Payback:
     """The years after which buying is cheaper than renting, for a number of hours of use a month.
 
-    The purchase is paid on the first day, and the residual value is received at the end of the
-    machine's life. Raises InputError if ``hours_per_month`` is more than a month has, or if the
-    currencies of the plans differ.
+    The purchase is paid on the first day, and the residual value is received at the end. Raises
+    InputError if a month has fewer hours, or if the plans' currencies differ.
     """
     check_hours(hours_per_month)
     _demand_one_currency(owned, rent.price)
@@ -308,8 +287,8 @@ def rent_at(
 ) -> Rent:
     """The rented plan with the id ``identifier``, and its speed relative to the owned machine.
 
-    If ``speed`` is None, the speed is 1. Then the plan's machine must be the owned machine or have
-    equal accelerators, else InputError is raised. Also raises InputError for an unknown id.
+    A ``speed`` of None means 1, and demands the same machine or equal accelerators. Raises
+    InputError for an unknown id, and for another machine without a ``speed``.
     """
     price = catalogue.price(identifier)
     if speed is not None:
@@ -327,12 +306,8 @@ def rents_named(
 ) -> list[Rent]:
     """The rented plans with the given ids; without ids, all plans that could replace ``owned``.
 
-    ``speed`` is the speed of each named plan's machine relative to the owned machine. If ``speed``
-    is None, the speed is 1, and the accelerators must be equal.
-
-    Raises InputError for an unknown id, for other accelerators without a ``speed``, and if no plan
-    could replace ``owned``. The last error suggests plans of machines with more or fewer of the
-    same accelerators, the nearest number of accelerators first.
+    ``speed`` is as for `rent_at`. Raises InputError like `rent_at`, and if no plan could replace
+    ``owned``. The last error suggests machines with more or fewer of the same accelerators.
     """
     rents = [rent_at(catalogue, owned, identifier, speed) for identifier in identifiers]
     rents = rents or list(rents_alike(catalogue, owned))
@@ -356,11 +331,7 @@ def rents_named(
 
 
 def rents_alike(catalogue: Catalogue, owned: Price) -> Iterator[Rent]:
-    """Yield the rented plans that could replace an owned plan's machine.
-
-    They are current, plausible and still offered, and have the owned plan's currency. Their machine
-    is the same or has equal accelerators.
-    """
+    """Yield current rents in the same currency, of the same machine or equal accelerators."""
     for price in current_prices(catalogue.prices.values()):
         rented = price.owned is None and price.currency == owned.currency and not price.flaw
         if rented and _machines_are_alike(catalogue, owned, price):

@@ -1,7 +1,6 @@
 """Recompute numbers that sources such as papers publish, and compare them, rounded as printed.
 
-Each source has one function. The function's docstring says how the source's numbers follow from the
-published times and prices.
+Each source has a function, whose docstring explains the source's formulas to readers.
 """
 
 from __future__ import annotations
@@ -48,10 +47,9 @@ _SIGNS: Mapping[Agreement, str] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A row of a published table, with a time ``seconds`` of the row's job, such as a training.
+    """A row of a published table, with a time of the row's job, such as a training.
 
-    ``seconds`` is the time that the source states, or the least or the greatest time that rounds to
-    the stated time. Computing with all three times shows the effect of the source's rounding.
+    ``seconds`` is the source's time, or the least or greatest time that rounds to it.
     """
 
     row: Timing
@@ -208,11 +206,7 @@ def method(published: Published) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RecomputedFigure:
-    """A recomputed number with its range, in the claim's unit.
-
-    ``exact`` is computed from the source's times. ``low`` and ``high`` are the least and the
-    greatest value over all times that round to the source's times.
-    """
+    """A number in the claim's unit, with its range over all times that round to the source's."""
 
     exact: Decimal
     low: Decimal
@@ -236,10 +230,7 @@ class ClaimCheck:
 
     @property
     def equal(self) -> bool:
-        """Whether the rounded recomputed number equals the source's number.
-
-        If the source says "at least", a larger number counts as equal, too.
-        """
+        """Whether the rounded number is the source's; for "at least", a larger one counts, too."""
         if self.ours is None:
             return False
         if self.claim.relation == "at-least":
@@ -250,9 +241,7 @@ class ClaimCheck:
     def agreement(self) -> Agreement:
         """How well the recomputed number agrees with the source's number.
 
-        The source rounds its times. "equal" means that the number from these times, rounded, is the
-        source's number, or exceeds a number with "at least". "within rounding" means that other
-        times, which round to the source's times, give the source's number.
+        "within rounding": other times, which round to the source's times, give the number.
         """
         if self.figure is None:
             return "not recomputed"
@@ -280,10 +269,7 @@ class ClaimCheck:
 
 @dataclass(frozen=True, slots=True)
 class RowChecks:
-    """The checks of the claims that belong to one row of a source's table, or to no row.
-
-    ``timing`` is the row, or None for claims that belong to no row.
-    """
+    """Checks of the claims of a table's row; ``timing`` is None for claims that have no row."""
 
     timing: Timing | None
     checks: tuple[ClaimCheck, ...]
@@ -292,8 +278,7 @@ class RowChecks:
 def recompute(published: Published, prices: Mapping[str, Price]) -> tuple[RowChecks, ...]:
     """Recompute every number that a source claims, grouped by the rows of the source's table.
 
-    The result has an item for each row, even for a row without claims. Claims that belong to no row
-    are in a last item.
+    Rows without claims are included. Claims that belong to no row are in a last item.
     """
     groups = [(timing, timing.claims) for timing in published.timings]
     loose = [(None, published.claims)] if published.claims else []

@@ -1,8 +1,4 @@
-"""Choose among ways to do a job: the cheapest, the fastest, or the best within limits.
-
-The limits are a deadline and a budget. This module also finds the candidates that no other
-candidate beats in time and cost, and the cheapest batch size for an accuracy.
-"""
+"""Choose among ways to do a job by their time and cost, within a deadline and a budget."""
 
 from __future__ import annotations
 
@@ -29,10 +25,9 @@ class Candidate(Generic[KeyT]):
 
 
 def cheapest(candidates: Iterable[Candidate[KeyT]]) -> Candidate[KeyT] | None:
-    """The candidate with the lowest mean cost; None without candidates.
+    """The candidate of lowest mean cost, then lowest time; None without candidates.
 
-    Among candidates of equal cost, the fastest wins, then the first. Raises InputError if the costs
-    are in several currencies.
+    Raises InputError if the costs are in several currencies.
     """
     return min(_comparable(candidates), key=lambda way: (way.cost.mean, way.seconds), default=None)
 
@@ -40,9 +35,8 @@ def cheapest(candidates: Iterable[Candidate[KeyT]]) -> Candidate[KeyT] | None:
 def frontier(candidates: Iterable[Candidate[KeyT]]) -> tuple[Candidate[KeyT], ...]:
     """The candidates that no other candidate dominates, fastest first.
 
-    A candidate dominates another if it is at least as good in both mean time and mean cost, and
-    better in one of them. Candidates with equal times and equal costs all stay. Raises InputError
-    if the costs are in several currencies.
+    A candidate dominates another if it is at least as good in mean time and mean cost, and better
+    in one of them. Raises InputError if the costs are in several currencies.
     """
     best: list[Candidate[KeyT]] = []
     for candidate in sorted(_comparable(candidates), key=_by_time):
@@ -80,11 +74,9 @@ class Accuracy:
 class BatchChoice(Generic[KeyT]):
     """The cheapest batch size among those that may reach the best known accuracy.
 
-    An accuracy is in percent and has a spread over repeated trainings. ``demanded`` is the best
-    known accuracy minus its spread. ``less_accurate`` are the sizes whose accuracy plus spread is
-    below ``demanded``, and ``unknown`` the sizes without a known accuracy. ``choice`` is the
-    cheapest candidate of all other sizes, and ``batch_size`` its batch size. If no accuracy is
-    known at all, ``choice``, ``batch_size`` and ``demanded`` are None.
+    ``demanded`` is the best known accuracy minus its spread, in percent. ``less_accurate`` are the
+    sizes whose accuracy plus spread is below ``demanded``, ``unknown`` those without a known
+    accuracy. If no accuracy is known, ``choice``, ``batch_size`` and ``demanded`` are None.
     """
 
     choice: Candidate[KeyT] | None
@@ -95,10 +87,7 @@ class BatchChoice(Generic[KeyT]):
 
 
 def fastest(candidates: Iterable[Candidate[KeyT]]) -> Candidate[KeyT] | None:
-    """The candidate with the lowest mean time; None without candidates.
-
-    Among candidates of equal time, the cheapest wins, then the first.
-    """
+    """The candidate of lowest mean time, then lowest cost; None without candidates."""
     return min(candidates, key=_by_time, default=None)
 
 
@@ -162,9 +151,8 @@ class Limits:
     ) -> Candidate[KeyT]:
         """The best candidate within the limits; all candidates must have the same currency.
 
-        Raises InputError if the budget is in another currency, or if no candidate meets the limits.
-        If no candidate meets them, the error says what was ``sought`` and names the cheapest
-        candidate that meets the deadline, or else the fastest candidate.
+        Raises InputError for a budget in another currency, or if no candidate meets the limits. The
+        error then says what was ``sought``, and names the nearest candidate.
         """
         currency = candidates[0].cost.currency
         if self.budget is not None and self.currency != currency:
@@ -192,9 +180,8 @@ def cheapest_batch(
 ) -> BatchChoice[KeyT]:
     """The cheapest pair of batch size and candidate that reaches the best known accuracy.
 
-    Accuracy depends on the batch size and not on the machine. A batch size reaches the best known
-    accuracy if its range, accuracy ± spread, overlaps the best one's. Raises InputError if the
-    costs are in several currencies.
+    A batch size reaches this accuracy if its range, accuracy ± spread, overlaps the range of the
+    best. Raises InputError if the costs are in several currencies.
     """
     listed = list(candidates)
     sizes = sorted({size for size, _ in listed})

@@ -1,7 +1,6 @@
 """Energy and emissions of computing, from power, time, the building's PUE and the grid.
 
-The PUE (power usage effectiveness) is the building's energy divided by the machines' energy. Each
-result states the source of its PUE, and whether a meter or a declared power gave the energy.
+The PUE (power usage effectiveness) is the building's energy divided by the machines' energy.
 """
 
 from __future__ import annotations
@@ -21,10 +20,7 @@ from epochcost.units import SECONDS_PER_HOUR, plain
 
 @dataclass(frozen=True, slots=True)
 class Power:
-    """Mean power of one machine in watts; ``phrase`` tells readers where the number comes from.
-
-    Raises InputError for watts that are not positive and finite.
-    """
+    """Mean watts of a machine, and their source; raises InputError unless finite and above 0."""
 
     watts: Decimal
     phrase: str
@@ -44,10 +40,7 @@ class Power:
         return cls(watts, f"from declared power: {plain(watts)} W of {of}")
 
     def kwh(self, machine_seconds: Decimal) -> Decimal:
-        """Energy in kilowatt-hours of machines that run for ``machine_seconds`` in all.
-
-        Call the method within `exact_arithmetic`.
-        """
+        """Kilowatt-hours for ``machine_seconds`` in all; call this within `exact_arithmetic`."""
         hours = machine_seconds / SECONDS_PER_HOUR
         return quantized(self.watts * hours / WATTS_PER_KILOWATT)
 
@@ -61,10 +54,9 @@ class UnknownEnergy:
 
 @dataclass(frozen=True, slots=True)
 class EnergyUse:
-    """The energy that machines use, and the resulting emissions.
+    """The energy that machines use, and the resulting emissions; no bill uses these numbers.
 
-    ``machines_kwh`` leaves out the building's overhead. ``kg_co2e`` is the emission from ``pue`` ×
-    ``machines_kwh``, in kilograms of CO2 equivalent. No bill uses these numbers.
+    ``machines_kwh`` leaves out the building's overhead; ``kg_co2e`` (CO2 equivalent) includes it.
     """
 
     power: Power
@@ -80,8 +72,7 @@ def energy_use(
 ) -> EnergyUse:
     """The energy and emissions of machines that run for ``machine_seconds`` in all.
 
-    If ``pue`` is None, the grid's PUE applies. If the grid has no PUE, the PUE is 1, which leaves
-    out the building. Raises InputError for a PUE below 1.
+    A ``pue`` of None means the grid's PUE, or else 1. Raises InputError for a PUE below 1.
     """
     if pue is not None:
         source = "declared"
@@ -101,9 +92,8 @@ def declared_power(
 ) -> Power | UnknownEnergy:
     """The power of a working machine, or the reason why it is unknown.
 
-    If ``price`` is of an owned machine, its plan states the power; for a plan per vCPU, ``vcpus``
-    is the number of vCPUs. Otherwise the machine's spec states the power. If the spec has only the
-    power of the accelerators, the result covers only these and says so.
+    If ``price`` is of an owned machine, its plan states the power, else the machine's spec. If the
+    spec has only the power of the accelerators, the result covers only these and says so.
     """
     if price is not None and price.owned is not None:
         return owned_power(price.owned, vcpus)
@@ -119,10 +109,7 @@ def declared_power(
 
 
 def owned_power(plan: Owned, vcpus: int | None) -> Power | UnknownEnergy:
-    """The power that an owned plan states for a working machine, or why the power is unknown.
-
-    For a plan per vCPU, this is the power of ``vcpus`` vCPUs.
-    """
+    """The power of a working owned machine, or of ``vcpus`` vCPUs if the plan is per vCPU."""
     if not plan.per_vcpu:
         return Power.declared(plan.power_watts, "the owned machine")
     if vcpus is None:

@@ -1,7 +1,4 @@
-"""Turn a time with an interval into a cost with an interval, or say why the cost is unknown.
-
-Callers choose the times and the price plans.
-"""
+"""Turn a time and a price plan into a cost with an interval, or say why the cost is unknown."""
 
 from __future__ import annotations
 
@@ -21,10 +18,7 @@ WIDEST = 1000
 
 @dataclass(frozen=True, slots=True)
 class Time:
-    """A mean time in seconds with its interval from ``low`` to ``high``.
-
-    Raises InputError unless 0 < low <= mean <= high and all three are finite.
-    """
+    """A finite time with its interval in s; raises InputError unless 0 < low <= mean <= high."""
 
     low: Decimal
     mean: Decimal
@@ -42,8 +36,7 @@ class Time:
     def from_floats(cls, low: float, mean: float, high: float) -> Time:
         """A time from floats, each converted to the shortest decimal that gives the same float.
 
-        A low end below 1e-18 s is raised to 1e-18 s. An interval that excludes the mean is extended
-        to the mean.
+        The low end becomes at least 1e-18 s, and the interval is extended to include the mean.
         """
         least = float(QUANTUM)
         ends = min(max(low, least), mean), mean, max(high, mean)
@@ -74,9 +67,7 @@ class Time:
 class Estimate:
     """The costs for the low end, the mean and the high end of a time.
 
-    If billed time is rounded up, ``mean`` is the bill of the mean time, not the mean of the bills.
-    ``time_bounded`` is whether the low end of the time is a usable lower bound: at least a
-    thousandth of the mean time.
+    ``mean`` is the bill of the mean time, not a mean of bills. ``time_bounded`` is `Time.bounded`.
     """
 
     low: Decimal
@@ -89,10 +80,9 @@ class Estimate:
 
     @property
     def bounded(self) -> bool:
-        """Whether the low end of the cost is a usable lower bound.
+        """Whether the low end is a usable lower bound: at least a thousandth of the mean.
 
-        Low ends below a thousandth of the mean come from a few scattered samples and are not
-        usable. The low end of the time must be usable, too: a minimum charge can hide that it is
+        The low end of the time must be usable, too, because a minimum charge can hide that it is
         not. If the costs at both ends are equal, the time need not be.
         """
         whole = self.time_bounded or self.low == self.high
@@ -105,11 +95,7 @@ class Estimate:
 
     @property
     def between(self) -> str:
-        """The range of the cost as text, empty if both ends are equal.
-
-        If the low end is below a thousandth of the mean cost, or that of the time is below a
-        thousandth of the mean time, the text has only the high end.
-        """
+        """The range as text: only the high end unless ``bounded``, empty if both ends are equal."""
         if self.low == self.high:
             return ""
         high = money(self.high, self.currency)
@@ -118,10 +104,7 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True)
 class Unpriced:
-    """An unknown cost, as opposed to a cost of zero.
-
-    ``reason`` is a phrase for people.
-    """
+    """An unknown cost, as opposed to a cost of zero; ``reason`` is a phrase for people."""
 
     reason: str
 
@@ -135,8 +118,7 @@ class MachineTime:
 
     If ``shared``, the job is a part of a longer job, such as an epoch, and is billed without starts
     and rounding. If ``serving``, the machine is never idle, so a plan's utilisation counts as 1.
-    ``vcpus`` is the number of one machine's vCPUs, which only plans per vCPU need. ``accelerated``
-    says that the job uses the machine's accelerators.
+    Only plans per vCPU need ``vcpus``, the number of one machine.
     """
 
     time: Time
@@ -159,19 +141,14 @@ class MachineTime:
     def quote(self, price: Price, seconds: Decimal | None = None) -> Quote:
         """The bill without free credit if the job takes ``seconds``, by default the mean time.
 
-        Free credit is left out because it changes who pays, not what the job costs. Raises
-        InputError if the plan cannot bill the job, for example if the plan is per vCPU and
-        ``vcpus`` is None.
+        Raises InputError if the plan cannot bill the job, such as one per vCPU without ``vcpus``.
         """
         usage = self.usage(seconds)
         price = in_constant_use(price) if self.serving else price
         return share(price, usage) if self.shared else quote(price, usage, credited=False)
 
     def cost(self, price: Price | None) -> Cost:
-        """The costs for the low end, the mean and the high end of the time.
-
-        The result is Unpriced, with the reason, if there is no price or the plan cannot be applied.
-        """
+        """The costs for the time and its ends; Unpriced if no price is known or applicable."""
         if price is None:
             return Unpriced("no price is known")
         time = self.time

@@ -1,7 +1,6 @@
 """Estimate a range for the time of a training that nobody timed, from its operations.
 
-The time is operations ÷ (peak rate × utilisation). The utilisation of such a training is unknown,
-so the module assumes a range.
+The time is operations ÷ (peak rate × utilisation), for an assumed range of the utilisation.
 """
 
 from __future__ import annotations
@@ -29,10 +28,7 @@ UTILISATION = (
 
 
 def time_of_large_models(flops: Decimal, peak: Decimal) -> Time:
-    """The time of ``flops`` operations at the utilisation that trainings of large models reach.
-
-    ``peak`` is the peak rate in FLOP/s.
-    """
+    """The time of ``flops`` operations at the utilisation of large models; ``peak`` in FLOP/s."""
     with exact_arithmetic():
         shares = (_MOST_USED, (_LEAST_USED + _MOST_USED) / 2, _LEAST_USED)
         return Time(*(flops / (peak * share) for share in shares))

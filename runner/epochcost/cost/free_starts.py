@@ -35,9 +35,7 @@ class FreeStarts:
 def free_starts(job: SpotJob, time: SpotTime) -> FreeStarts:
     """Expected number and total time of the free runs of a job's machines, by a closed formula.
 
-    A run is free if the provider takes the machine back within ``job.free`` seconds. Of the
-    argument ``time``, only the number of interruptions is used. The price plan of the job must not
-    limit the lifetime of a machine.
+    Only the interruptions of ``time`` are used. The job's machines must have no limited lifetime.
     """
     if not job.free:
         return FreeStarts(_ZERO, _ZERO)
@@ -55,11 +53,9 @@ def free_starts(job: SpotJob, time: SpotTime) -> FreeStarts:
 
 
 def _free_start(job: SpotJob, seconds_to_end: Decimal) -> FreeStarts:
-    """The probability that the run after a start is free, and the expected free seconds.
+    """The probability that the run after a start is free, and the mean of its free seconds.
 
-    A run is free (not billed) if the provider takes the machine back within ``job.free`` seconds. A
-    billed run has 0 free seconds. ``seconds_to_end`` is the time from the machine's start to the
-    job's end if no interruption comes.
+    ``seconds_to_end`` is the time from the start to the job's end if no interruption comes.
     """
     until = minimum(seconds_to_end, job.free)
     chance = one_minus_exp(job.rate * until)
@@ -69,10 +65,8 @@ def _free_start(job: SpotJob, seconds_to_end: Decimal) -> FreeStarts:
 def _free_restarts_in_stretches(job: SpotJob) -> FreeStarts:
     """Expected number and total time of the free later runs of a job with checkpoints.
 
-    A later run is a machine's run after an interruption. A run is free if the provider takes the
-    machine back within ``job.free`` seconds. Later runs that begin before the job has done any work
-    are left out; the caller adds them. The result is a sum over the stretches of work from one
-    checkpoint to the next.
+    Later runs follow an interruption. The caller adds those that begin before any work is done. The
+    result is a sum over the stretches of work between checkpoints.
     """
     assert job.interval is not None, "a job in stretches has an interval"
     rate, again = job.rate, exponential(job.rate * job.later_start)
@@ -96,11 +90,8 @@ def _free_restarts_in_stretches(job: SpotJob) -> FreeStarts:
 def _free_restarts_without_rework(job: SpotJob) -> FreeStarts:
     """Expected number and total time of the free later runs of a job that loses no work.
 
-    No work is lost if a checkpoint is written on notice or takes no time. A later run is a
-    machine's run after an interruption. A run is free if the provider takes the machine back within
-    ``job.free`` seconds. Later runs that begin before the job has done any work are left out, as is
-    the time of checkpoints on notice; the caller adds both. An interruption may come at any second
-    of the work, so the result is an integral over these seconds.
+    The caller adds the runs that begin before any work is done, and the time of checkpoints on
+    notice. The result is an integral over the seconds of the work.
     """
     rate, again = job.rate, exponential(job.rate * job.later_start)
     short = minimum(maximum(job.free - job.later_start, _ZERO), job.work)

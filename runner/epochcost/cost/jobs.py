@@ -1,9 +1,4 @@
-"""Formulas of the site's calculator: cost of failed runs, number of machines, and latency.
-
-A formula is a Python function of numbers. The functions named ``*_program`` call the formulas with
-symbols instead of numbers. The symbols record the arithmetic (see `cost.tracing`), and the record
-becomes a JSON program for the browser.
-"""
+"""Formulas of the site's calculator, and the JSON programs that compute them in the browser."""
 
 from __future__ import annotations
 
@@ -21,28 +16,21 @@ _LATE = Decimal("0.01")
 
 
 def failures_paid(cost: Decimal, failing: Decimal) -> Decimal:
-    """Expected cost of failed runs for each successful run.
-
-    Every run costs ``cost`` and fails with the probability ``failing``.
-    """
+    """Expected cost of failed runs for each success, if runs fail with probability ``failing``."""
     return failing / (_ONE - failing) * cost
 
 
 def machines_for_load(per_second: Decimal, request_seconds: Decimal, busy: Decimal) -> Decimal:
-    """Number of machines for ``per_second`` requests a second, each of ``request_seconds``.
-
-    No machine is busy for more than the share ``busy`` of the time.
-    """
+    """Number of machines for a load; none is busy for more than the share ``busy`` of the time."""
     return maximum(_ONE, ceiling(per_second * request_seconds / busy))
 
 
 def answered_seconds(batch_seconds: Decimal, batch: Decimal, load: Decimal) -> Decimal:
-    """Seconds within which 99 % of randomly arriving requests are answered.
+    """Seconds within which 99 % of randomly arriving requests are answered, after the queue.
 
-    A machine answers ``batch`` requests together in ``batch_seconds``. ``load`` is the share of the
-    time in which each machine is busy, below 1. The result includes the wait in the queue. It is an
-    upper bound: at most a third too high in simulated queues with batches of 1 and loads from 0.2
-    to 0.8.
+    A machine answers ``batch`` requests together in ``batch_seconds``, and is busy for the share
+    ``load`` of the time, below 1. The result is an upper bound: at most a third too high in
+    simulated queues with batches of 1 and loads from 0.2 to 0.8.
     """
     waiting = logarithm(load / _LATE) / (2 * (_ONE - load))
     queue = maximum(_ZERO, maximum(_ONE - _LATE / load, waiting))
@@ -52,12 +40,10 @@ def answered_seconds(batch_seconds: Decimal, batch: Decimal, load: Decimal) -> D
 
 
 def training_program() -> Json:
-    """Make the JSON program with which the site's calculator computes the cost of trainings.
+    """Program for the calculator: cost and number of machines of a month's trainings.
 
-    The program computes the cost of a training and of a month's trainings, both including failed
-    runs. It also computes the number of machines for a month's trainings. Its inputs are the cost
-    ``total`` and the ``elapsed`` seconds of a successful run, the probability ``failed`` of a
-    failure, and the number ``times`` of trainings in a month.
+    Inputs are the cost ``total`` and the ``elapsed`` seconds of a successful run, the probability
+    ``failed`` of a failure, and the number ``times`` of trainings in a month.
     """
     total, elapsed, failed, times = map(symbol, ("total", "elapsed", "failed", "times"))
     failures = failures_paid(total, failed)
@@ -73,11 +59,10 @@ def training_program() -> Json:
 
 
 def serving_program() -> Json:
-    """Program for the calculator: the number of machines for a rate of requests, and the latency.
+    """Program for the calculator: machines for a rate of requests, and their `answered_seconds`.
 
-    The latency is the time within which 99 % of the requests are answered. Inputs are the ``rate``
-    of requests a second, the number ``batch`` of requests in a batch, and the ``seconds`` of a
-    batch. The input ``busy`` is the largest share of the time that a machine is allowed to work.
+    Inputs are the ``rate`` of requests a second, the number ``batch`` of requests in a batch, the
+    ``seconds`` of a batch, and the largest share ``busy`` of the time that a machine may work.
     """
     rate, seconds, batch, busy = map(symbol, ("rate", "seconds", "batch", "busy"))
     with exact_arithmetic():
@@ -90,9 +75,8 @@ def serving_program() -> Json:
 def million_program() -> Json:
     """Program for the calculator: the cost of a million requests.
 
-    Inputs are the cost ``total`` of all machines in a month, and the ``rate`` of requests a second
-    that all machines answer together. The input ``month`` is the number of seconds in a month in
-    which the machines are used.
+    Inputs are the monthly cost ``total`` of all machines, the ``rate`` of requests a second that
+    they answer together, and ``month``, the seconds of use in a month.
     """
     total, rate, month = map(symbol, ("total", "rate", "month"))
     return answers_program({"each": total / (rate * month) * _MILLION})

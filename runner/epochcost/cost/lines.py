@@ -1,7 +1,4 @@
-"""The usage to bill, the lines of a bill, and the quote: a bill with its total.
-
-Free credit, which a provider gives new customers, is a negative line.
-"""
+"""The usage to bill, the lines of a bill, and the bill; free credit is a negative line."""
 
 from __future__ import annotations
 
@@ -23,10 +20,9 @@ MOST_GIGABYTES = 1_000_000_000
 class Usage:
     """The use of machines to be billed: ``count`` machines at once, in ``runs`` successive runs.
 
-    Each run starts its machines anew. ``vcpus`` is the number of one machine's vCPUs, which only
-    plans per vCPU need. ``accelerated`` says that the work uses the machine's accelerators, which
-    plans per vCPU cannot bill. A GB is 1e9 bytes. Raises InputError for times or numbers that are
-    not positive, not finite or too large.
+    Each run starts its machines anew. Only plans per vCPU need ``vcpus``, the number of one
+    machine; they cannot bill ``accelerated`` work. A GB is 1e9 bytes. Raises InputError for times
+    or numbers that are not positive, not finite or too large.
     """
 
     duration_seconds: Decimal
@@ -55,10 +51,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of a bill: ``amount`` is ``quantity`` (in ``unit``) times ``rate``.
-
-    All numbers have 18 decimals. ``rate`` is in currency per ``unit``.
-    """
+    """A line of a bill: ``amount`` is ``quantity`` (in ``unit``) × ``rate``, with 18 decimals."""
 
     label: str
     quantity: Decimal
@@ -71,11 +64,10 @@ class Line:
 class Quote:
     """A bill: its lines, whose exact sum is the total.
 
-    ``price_id`` and ``as_of`` are the id and the date of the price spec; None for a bare rate
-    without a spec. ``assumed`` is True if the price is an assumption and not a market price.
-    ``elapsed_seconds`` is the time from the request for machines to the end of the job. This time
-    includes start-ups, expected restarts and expected failed starts. If the bill counts no free
-    credit, ``credit_left`` is None.
+    ``price_id`` and ``as_of``, the date of the price, are None for a bare rate without a spec. An
+    ``assumed`` price is no market price. ``elapsed_seconds`` is from the request for machines to
+    the job's end, with start-ups, expected restarts and expected failed starts. ``credit_left`` is
+    None if the bill counts no free credit.
     """
 
     lines: tuple[Line, ...]

@@ -1,8 +1,6 @@
 """The prices of spot machines over time as arrays, to compute costs and interruption rates.
 
-Each row of the arrays is a zone. Each column is a period in which no zone's price changes. Amounts
-are floats, because thousands of jobs are replayed at once. The rounding error of an amount is far
-below a cent.
+Amounts are floats, because thousands of jobs are replayed at once. Errors are far below a cent.
 """
 
 from __future__ import annotations
@@ -22,11 +20,10 @@ Flags = NDArray[np.bool_]
 class Market:
     """Prices and availability of spot machines over time, in all zones of a price history.
 
-    Times are in seconds from the start of the history. Each array column is a period in which no
-    zone's price changes. Column j begins at ``times[j]`` and ends at ``change[j]``; the last
-    column's ``change`` is infinite. ``rate`` [zones, columns] is the hourly price, infinite if the
-    zone has no machines. ``until`` [zones, columns] is the time at which the provider takes back a
-    machine that runs in this period. It is infinite if the provider never does.
+    Times are in seconds from the start of the history. No price changes in the period of column j,
+    from ``times[j]`` to ``change[j]``; the last ``change`` is infinite. ``rate`` [zones, columns]
+    is the hourly price, infinite if the zone has no machines. ``until`` [zones, columns] is the
+    time at which the provider takes back a machine that runs in this period; infinite if never.
     """
 
     def __init__(self, trace: Trace) -> None:
@@ -56,10 +53,9 @@ class Market:
         return np.searchsorted(self.times, now, side="right") - 1
 
     def amounts(self, zones: Indices, start: Floats, end: Floats) -> Floats:
-        """The cost of each use of a machine, in the currency of the price history.
+        """Cost of each use of a machine from ``start`` to ``end``, in the history's currency.
 
-        Use i is in the zone ``zones[i]``, from ``start[i]`` to ``end[i]``. The function does not
-        check that the zone has machines until ``end[i]``; callers must ensure this.
+        The caller must ensure that the zone of each use has machines until the end of the use.
         """
         return self._paid_at(zones, end) - self._paid_at(zones, start)
 

@@ -1,7 +1,6 @@
 """Exact arithmetic for money: a decimal context, and rounding to 18 decimals.
 
-Results never depend on the caller's decimal context. Amounts, rates and quantities are rounded,
-with halves to even. Sums of rounded values are exact.
+Amounts, rates and quantities are rounded with halves to even. Sums of rounded values are exact.
 """
 
 from __future__ import annotations
@@ -31,10 +30,7 @@ CONTEXT = Context(
 
 @contextmanager
 def exact_arithmetic() -> Iterator[None]:
-    """A context in which Decimals are computed with 60 significant digits.
-
-    Raises InputError for a result that is too large.
-    """
+    """A context of 60 significant digits; raises InputError for invalid or too large results."""
     try:
         with localcontext(CONTEXT):
             yield
@@ -60,10 +56,7 @@ def quantized(value: Decimal) -> Decimal:
 
 
 def quantized_positive(value: Decimal, name: str = "rate") -> Decimal:
-    """Round a positive value to 18 decimals; raises InputError unless the result is above 0.
-
-    Call the function within `exact_arithmetic`. The error calls the value ``name``.
-    """
+    """Round to 18 decimals within `exact_arithmetic`; raises InputError if the result is <= 0."""
     quantity = quantized(value)
     if quantity <= 0:
         raise InputError(f"{name}: expected an amount above 0, at least 1e-18, got {value:.6g}")

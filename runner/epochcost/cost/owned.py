@@ -1,7 +1,6 @@
 """Costs of owned machines: loss of value, rack, maintenance and energy.
 
-Some costs, such as the rack, arise even without use. In a bill, every hour of use pays an equal
-part of such a cost. The number of hours of use follows from the plan's utilisation.
+Each hour of use pays an equal part of the costs that arise without use, such as the rack.
 """
 
 from __future__ import annotations
@@ -25,21 +24,14 @@ WATTS_PER_KILOWATT = 1000
 
 
 def running_per_month(plan: Owned) -> Decimal:
-    """The monthly cost of rack space, maintenance and energy for a machine without any use.
-
-    The cost leaves out the loss of value. It is for one vCPU if the plan is per vCPU, else for the
-    machine.
-    """
+    """Monthly cost of rack, maintenance and idle energy; per vCPU if the plan is per vCPU."""
     idle_kwh = plan.idle_watts * plan.pue * HOURS_PER_CALENDAR_MONTH / WATTS_PER_KILOWATT
     upkeep = plan.rack_per_month + plan.maintenance_per_year / MONTHS_PER_YEAR
     return upkeep + idle_kwh * plan.electricity_per_kwh
 
 
 def energy_per_hour(plan: Owned) -> Decimal:
-    """The cost of the energy of an hour of use, less that of an idle hour.
-
-    The cost is for one vCPU if the plan is per vCPU, else for the machine.
-    """
+    """Energy cost of an hour of use minus an idle hour's; per vCPU if the plan is per vCPU."""
     per_watt = plan.pue / WATTS_PER_KILOWATT * plan.electricity_per_kwh
     return (plan.power_watts - plan.idle_watts) * per_watt
 
@@ -80,9 +72,7 @@ def _rated_quantities(plan: Owned, hours: Decimal) -> Iterator[tuple[str, Decima
 def owned_units(plan: Owned, price_id: str, vcpus: int | None, *, accelerated: bool = False) -> int:
     """Number of units to bill for a machine: its vCPUs if the plan is per vCPU, else 1.
 
-    Raises InputError for a plan per vCPU if ``vcpus`` is None. Also raises InputError if the plan
-    is per vCPU and the work is ``accelerated``, because the plan has no price for accelerators.
-    The message begins with ``price_id``, the id of the plan.
+    Raises InputError for a plan per vCPU if ``vcpus`` is None or the work is ``accelerated``.
     """
     if not plan.per_vcpu:
         return 1

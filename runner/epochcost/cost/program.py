@@ -1,9 +1,8 @@
 """The bill of a price plan as a program for the browser, made from the formulas of `cost.bill`.
 
-The site's bill.js interprets the program, which is JSON. ``inputs`` are the numbers that a reader
-may change. ``values`` are named expressions. An expression is a number, a name, or a list that
-begins with an operator. Operators are ``+ - * / exp expm1 log sqrt ceil max min``, and ``if`` with
-a comparison (``< <=``) and two expressions.
+The site's bill.js interprets it. Readers may change ``inputs``. ``values`` are named expressions:
+numbers, names, or lists that begin with an operator. The operators are ``+ - * /``,
+``exp expm1 log sqrt ceil max min``, and ``if`` with a comparison (``< <=``) and two expressions.
 """
 
 from __future__ import annotations
@@ -38,8 +37,7 @@ _USAGE = {"seconds": Decimal(1), "count": Decimal(1), "runs": Decimal(1)}
 class Program:
     """A plan's bill as formulas: inputs with defaults, lines, and elapsed seconds.
 
-    A line has a label and an amount. Amounts and seconds are symbolic numbers, which record how the
-    number follows from the inputs (see `cost.tracing`).
+    A line is a label and an amount. Amounts and seconds are formulas of the inputs (`Expression`).
     """
 
     price: str
@@ -64,12 +62,10 @@ class Program:
 
 
 def bill_program(price: Price) -> Program:
-    """The formulas of the bill of a whole job, as opposed to a part of a longer job.
+    """The formulas of the bill that ``cost.quote`` makes for a whole job, without free credit.
 
-    Inputs are the usage and some numbers of the plan, such as the rate of interruptions. The
-    formulas include starts and interruptions. They give the same bill as ``cost.quote`` without
-    free credit. Raises InputError if no job can be billed under the plan, for example because a
-    machine's lifetime leaves no time to work.
+    Inputs are the usage and some numbers of the plan, such as the rate of interruptions. Raises
+    InputError if no job can be billed, for example because a lifetime leaves no time to work.
     """
     with exact_arithmetic():
         if price.owned is not None:
@@ -90,12 +86,7 @@ def bill_program(price: Price) -> Program:
 
 
 def share_program(price: Price) -> Program:
-    """The formulas of the bill of a part of a longer job, such as an epoch.
-
-    The formulas leave out the rounding of time, starts, interruptions, charges per run and free
-    credit. They give the same bill as ``cost.share``. Raises InputError if a rented plan has no
-    hourly charge.
-    """
+    """The formulas of ``cost.share``; raises InputError if a rented plan has no hourly charge."""
     with exact_arithmetic():
         if price.owned is not None:
             return _owned_program(price, price.owned)
@@ -133,8 +124,7 @@ def _program(
 def answers_program(answers: Mapping[str, Decimal]) -> Json:
     """Make a JSON program that computes a number for each formula in ``answers``, by its name.
 
-    A formula is the result of arithmetic with symbols: an `Expression`, although the annotation
-    says Decimal (see `cost.tracing`). The symbols become the program's inputs.
+    A formula is an `Expression`, although annotated as Decimal. Its symbols become the inputs.
     """
     writer = _FormulaWriter(answers.values())
     written = {name: writer.json_or_name(figure) for name, figure in answers.items()}
@@ -142,10 +132,7 @@ def answers_program(answers: Mapping[str, Decimal]) -> Json:
 
 
 class _FormulaWriter:
-    """Converter of formulas to JSON, in which a repeated expression is written only once.
-
-    ``values`` has each repeated expression by a name, which replaces it in all formulas.
-    """
+    """Converter of formulas to JSON; ``values`` has each repeated expression once, by a name."""
 
     def __init__(self, figures: Iterable[Any]) -> None:
         self.values: dict[str, Json] = {}

@@ -1,9 +1,8 @@
 """Rented machines: a plan's hourly charges, and the resulting lines of a bill.
 
-The hourly charges are the price of the machine, the payments of a commitment (whether used or not),
-the prices of components such as a GPU, and premiums, which are percentages of the other charges. A
-plan may have a discount for sustained use: the later hours of a month cost less. For this discount,
-a month has 730 hours and begins with the job. Call the functions within `exact_arithmetic`.
+The charges are the machine's price, a commitment's payments, components such as a GPU, and premiums
+in percent of other charges. With a discount for sustained use, later hours of a month cost less:
+this month has 730 hours and begins with the job. Call the functions within `exact_arithmetic`.
 """
 
 from __future__ import annotations
@@ -31,8 +30,7 @@ _MONTH_SECONDS = Decimal(HOURS_PER_BILLED_MONTH * SECONDS_PER_HOUR)
 class HourlyCharge:
     """A charge for an hour of a machine: ``rate`` times ``units``, with 18 decimals.
 
-    Premiums (charges in percent of other charges) refer to the charge by ``name``. The bill shows
-    ``label``.
+    Premiums, in percent of other charges, refer to a charge by ``name``. The bill shows ``label``.
     """
 
     name: str
@@ -56,18 +54,14 @@ class HourlyCharge:
 
 
 def compute_charge(rate_per_hour: Decimal) -> HourlyCharge:
-    """A charge of ``rate_per_hour`` for the machine alone, without components such as disks.
-
-    Raises InputError if the rate is below 1e-18 or not finite.
-    """
+    """A charge for the machine alone; raises InputError for a rate below 1e-18 or not finite."""
     return HourlyCharge(COMPUTE, f"{COMPUTE}, used", quantized_positive(rate_per_hour))
 
 
 def hourly_charges(price: Price) -> tuple[HourlyCharge, ...]:
-    """All hourly charges of a rented plan; premiums, in percent of the others, come last.
+    """All hourly charges of a rented plan; raises InputError for a rate below 1e-18.
 
-    A premium is a percentage of the charges that its component names, or of all charges that are no
-    premiums. Call the function within `exact_arithmetic`. Raises InputError for a rate below 1e-18.
+    Premiums come last: percentages of the charges that their component names, or of all others.
     """
     parts = [] if price.amount is None else [compute_charge(price.amount)]
     if (terms := price.commitment) is not None:
@@ -144,12 +138,10 @@ class ChargedMachines:
 def charged_machines(price: Price, usage: RentedUsage) -> Iterator[ChargedMachines]:
     """Yield groups of hourly charges, each with the number of machines for which they are billed.
 
-    This number is the sum over all runs of the job. Usually, a single group has all charges.
-
-    A commitment with an on-demand price covers a number of machines at once, which are charged
-    whether they are used or not. Each further machine costs the on-demand price. Then covered and
-    further machines are in different groups. One more group has the charges for components, such as
-    a GPU, which are billed for all used machines.
+    The number is the sum over all runs. Usually, a single group has all charges. A commitment with
+    an on-demand price covers a number of machines, which are charged even if unused. Then the
+    covered machines, further machines at the on-demand price, and the components of all used
+    machines are in different groups.
     """
     charges, terms = hourly_charges(price), price.commitment
     groups = [(usage.count, charges)]
@@ -167,13 +159,8 @@ def _commitment_groups(
 ) -> tuple[tuple[Decimal, tuple[HourlyCharge, ...]], ...]:
     """Pairs of a number of machines, which may be 0, and the charges for an hour of one of them.
 
-    A machine can count in several pairs; its charges are then added up. The pairs are:
-
-    - the used machines that the commitment covers, with the commitment's payments,
-    - all covered machines, used or not, with the payments for idle time: for each hour of the job,
-      1 / utilisation - 1 hours,
-    - the covered machines that are not used, with the commitment's payments,
-    - the used machines beyond the commitment, at the hourly price ``on_demand``.
+    A machine can count in several pairs; its charges are then added up. For each hour of the job, a
+    covered machine also pays for 1 / utilisation - 1 idle hours.
     """
     covers, used = quantized(terms.machines), count * Decimal(1)
     unused = _unused(terms, "commitment, unused machines")
@@ -201,9 +188,8 @@ def _premiums(
 def full_price_time(used: Decimal, shares: Sequence[Decimal], month: Decimal) -> Decimal:
     """Convert a time with a discount to the time that costs as much at full price.
 
-    ``used`` is the time of use in all months together. With the discount for sustained use, the
-    later parts of a month cost less. A month has the length ``month``, in the unit of ``used``, and
-    ``len(shares)`` equal parts. An hour in part i costs ``shares[i]`` × the full price.
+    ``used`` is the time of use in all months, in the unit of ``month``, the length of a month. A
+    month has ``len(shares)`` equal parts; use in part i costs ``shares[i]`` × the full price.
     """
     part = month / len(shares)
     months = ceil_divide(used, month) - 1
@@ -218,10 +204,8 @@ def full_price_time(used: Decimal, shares: Sequence[Decimal], month: Decimal) ->
 def discounted_seconds(seconds: Decimal, runs: Decimal | int, shares: Sequence[Decimal]) -> Decimal:
     """The seconds of a run that are not charged, because of a discount for sustained use.
 
-    The other seconds of the run are charged at full price. A job has ``runs`` successive runs of
-    ``seconds`` each. Each run gets an equal part of the job's discount. The first month begins with
-    the job. A month has equal parts; use in part i costs ``shares[i]`` × the full price. Without a
-    discount, ``shares`` is empty.
+    Each of the job's ``runs`` successive runs of ``seconds`` gets an equal part of the discount.
+    ``shares`` is as for `full_price_time`, and empty without a discount.
     """
     if not shares:
         return _ZERO
@@ -234,9 +218,8 @@ def job_lines(
 ) -> Iterator[Line]:
     """All lines of the bill of a job on rented machines.
 
-    ``schedule`` has the used and billed times under the billing rule of the machines. A charge per
-    gigabyte-month, for example for a disk, may have a billing rule of its own. For such a charge,
-    ``lay_out`` computes the job's schedule under the given rule.
+    ``schedule`` follows the machines' billing rule. A charge per gigabyte-month, such as for a
+    disk, may have its own billing rule; ``lay_out`` computes the job's schedule under this rule.
     """
     discount = discounted_seconds(schedule.billed_seconds, usage.runs, price.month_shares)
     charged = tuple(charged_machines(price, usage))
@@ -251,8 +234,7 @@ def job_lines(
 def share_lines(price: Price, schedule: Schedule, usage: RentedUsage) -> Iterator[Line]:
     """Lines of the bill of a part of a longer job, such as an epoch.
 
-    ``schedule`` has the time of this part, without starts and rounding. Raises InputError if the
-    plan has no hourly charge.
+    ``schedule`` leaves out starts and rounding. Raises InputError for a plan without hourly charge.
     """
     if not hourly_charges(price):
         raise InputError(f"{price.id}: expected a price per hour for a share, found none")
@@ -265,11 +247,9 @@ def hourly_lines(
     machines: Count,
     discounted: Decimal = _ZERO,
 ) -> Iterator[Line]:
-    """Lines of a bill: a line for each charge for work, then lines for other billed time.
+    """Lines of a bill: one for each charge for work, then lines for other time, such as starts.
 
-    Other time is for starting, checkpoints, rework, restarts and rounding. ``discounted`` is the
-    number of seconds that are not charged because of a discount for sustained use. If it is not 0,
-    the last line subtracts the price of these seconds.
+    The last line subtracts the price of the seconds ``discounted`` for sustained use, if any.
     """
     if not charged:
         return
@@ -293,9 +273,7 @@ def _billed_totals_after_work(
 ) -> Iterator[tuple[str, Decimal]]:
     """Yield a label for each kind of billed time besides work, and a running total of seconds.
 
-    The total includes the work, and the time of this kind and of all kinds before it. The last item
-    is the discount for sustained use, which subtracts ``discounted`` seconds. Kinds without time
-    are left out.
+    The total includes the work and all kinds so far. Kinds without time are left out.
     """
     so_far = schedule.used_seconds
     for label, seconds in (

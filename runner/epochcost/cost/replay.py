@@ -1,8 +1,7 @@
 """Replay spot jobs over a trace of prices: compare staying in a zone with moving between zones.
 
 Moving is an idea of DeepSpotCloud (Lee and Son, IEEE CLOUD 2017, DOI 10.1109/CLOUD.2017.21); the
-rules are our own. No policy uses future prices. Jobs are replayed from many start times. The
-comparison leaves out start times from which a job does not end within the trace.
+rules are our own. No policy uses future prices.
 """
 
 from __future__ import annotations
@@ -30,11 +29,10 @@ ON_DEMAND = -1
 
 @dataclass(frozen=True, slots=True)
 class MovingJob:
-    """A job to replay on spot machines.
+    """A job to replay on spot machines; raises InputError if the deadline is shorter than the work.
 
     The job saves a checkpoint after each ``interval_seconds`` of work. A move to another zone adds
-    ``move_seconds`` to the restart and costs ``move_charge``. ``deadline_seconds`` limits the
-    elapsed time. Raises InputError if the deadline is shorter than the work.
+    ``move_seconds`` to the restart and costs ``move_charge``.
     """
 
     work_seconds: float
@@ -70,10 +68,9 @@ class MovingJob:
 class Moment:
     """State of many replayed jobs when a policy decides in which zone each job continues.
 
-    The jobs are the same ``job`` with different start times. Each array has an item per start time;
-    times are in seconds. ``column`` is the index of the price period in ``market`` at ``now``.
-    ``zone`` is where the job ran last. ``begun`` is True after a job's first start, ``running`` if
-    it has a machine at ``now``. ``remaining`` is the work left.
+    Each array has an item for each start time of ``job``; times are in seconds. ``column`` is the
+    index of the price period in ``market``. ``zone`` is where the job ran last. ``begun`` is True
+    after the first start, ``running`` if the job has a machine. ``remaining`` is the work left.
     """
 
     market: Market
@@ -99,10 +96,7 @@ class Moment:
         return price
 
     def delay(self, zone: Indices) -> Floats:
-        """Seconds until each job works again in the zone that ``zone`` gives for the job.
-
-        The delay is 0 at a first start, and if the job's machine is already running in that zone.
-        """
+        """Seconds until each job works in ``zone``; 0 at its first start or if it runs there."""
         moved = self.begun & (zone != self.zone)
         restarted = self.begun & (moved | ~self.running)
         seconds: Floats = restarted * self.job.restart_seconds + moved * self.job.move_seconds
@@ -143,11 +137,9 @@ def move_when_it_pays(moment: Moment) -> Indices:
 def fall_back_on_demand(moment: Moment) -> Indices:
     """Policy: move if interrupted, and finish on demand before the deadline is at risk.
 
-    The result has a zone for each job, or ``ON_DEMAND``. An interrupted job moves to the cheapest
-    zone. A job switches to an on-demand machine now if a switch at the next decision could miss the
-    deadline. If the job's zone has a spot machine, the next decision is at the next checkpoint or
-    interruption. An interruption can lose the work since the last checkpoint. Without a spot
-    machine, the next decision is at the next change of price or availability in any zone.
+    A job switches to an on-demand machine if a switch at the next decision could miss the deadline.
+    With a spot machine, the next decision is at the next checkpoint or interruption. Without one,
+    it is at the next change of price or availability in any zone.
     """
     job, zone = moment.job, move_when_interrupted(moment)
     assert job.deadline_seconds is not None, "a job that falls back has a deadline"
@@ -188,9 +180,7 @@ def replay(
 ) -> Outcome:
     """Replay a job from each of the times ``starts``, in seconds from the trace's start.
 
-    ``home`` is the index of the zone that the policy gets as each job's zone at its first decision.
-    By default, it is the cheapest zone at the job's start. The policy may choose another zone for
-    the start.
+    ``home`` is the index of the zone that the policy gets first; None means the cheapest zone then.
     """
     runs = _ReplayState(market, job, starts, home)
     while runs.unfinished.size:
@@ -268,10 +258,7 @@ class _ReplayState:
 
 
 def evenly_spaced_starts(market: Market, job: MovingJob, count: int) -> Floats:
-    """Evenly spaced start times from which a job without interruptions ends within the trace.
-
-    Raises InputError if the trace is shorter than the job.
-    """
+    """Evenly spaced start times that leave room for the job; raises InputError without room."""
     last = market.end - job.undisturbed_seconds
     if last < 0:
         raise InputError(
@@ -295,10 +282,7 @@ def saving_interval(market: Market, save: float) -> float:
 
 
 def expected_cost(job: MovingJob, interruptions_per_hour: float, mean_price: float) -> float:
-    """Expected cost of a job that stays in a zone, by the closed formula of `cost.spot`.
-
-    The formula assumes random interruptions and a constant price.
-    """
+    """Expected cost of a job in one zone at a constant price, by the formula of `cost.spot`."""
     if not interruptions_per_hour:
         return job.undisturbed_seconds * mean_price / SECONDS_PER_HOUR
     work, rate, restart, save, interval = (
@@ -335,12 +319,10 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class PolicyResult:
-    """Costs and times of a job under one policy, over several start times in a trace.
+    """Results of a policy over the start times from which the job ends under every policy.
 
-    The start times are those from which the job ends within the trace under every policy. ``zone``
-    is the zone in which the policy stays, None if the policy moves jobs. ``saved`` is the policy's
-    saving, as a share of the cost of staying in the best single zone. ``interruptions`` and
-    ``moves`` are means per start time.
+    ``zone`` is where the policy stays; None if it moves jobs. ``saved`` is a share of the cost of
+    staying in the best single zone. ``interruptions`` and ``moves`` are means per start time.
     """
 
     policy: str
@@ -355,10 +337,9 @@ class PolicyResult:
 def compare_policies(market: Market, job: MovingJob, count: int) -> tuple[PolicyResult, ...]:
     """Replay a job under each policy from ``count`` evenly spaced start times.
 
-    The first result is for staying in one zone: the zone in which the job ends within the trace
-    from the most start times. If several zones have this number, the one with the lowest mean cost
-    is taken. All results cover only the start times from which the job ends under every policy.
-    Raises InputError if no start time remains, or if the trace is shorter than the job.
+    The first result is for staying in one zone: the zone in which the job ends from the most start
+    times, and among several the cheapest on average. Raises InputError if the job ends under every
+    policy from no start time, or if the trace is shorter than the job.
     """
     starts = evenly_spaced_starts(market, job, count)
     stays = [replay(market, job, stay, starts, zone) for zone in range(len(market.zones))]

@@ -1,7 +1,4 @@
-"""Compute a job's starts and billed time, given start-up, restarts, lifetimes and interruptions.
-
-`cost.spot` computes the effect of interruptions. Call the functions within `exact_arithmetic`.
-"""
+"""A job's starts and billed time, with interruptions; call these within `exact_arithmetic`."""
 
 from __future__ import annotations
 
@@ -36,9 +33,8 @@ class Schedule:
     ``used_seconds`` is for work, ``saving_seconds`` for checkpoints, and ``rework_seconds`` for
     work that is repeated after interruptions. If interruptions are expected, ``starting_seconds``
     is for the first start and ``restarting_seconds`` for all others. ``free_seconds`` are not
-    billed, because the provider took the machine back shortly after its start. ``failures`` is the
-    expected number of failed starts. ``billed_seconds`` is rounded. ``elapsed_seconds`` includes
-    free time, unbilled start-ups and failed starts.
+    billed, because the provider took the machine back early. ``billed_seconds`` is rounded.
+    ``elapsed_seconds`` includes free time, unbilled start-ups and failed starts.
     """
 
     used_seconds: Decimal
@@ -54,10 +50,7 @@ class Schedule:
 
 
 def shared_schedule(used_seconds: Decimal) -> Schedule:
-    """The schedule of a part of a longer job, such as an epoch.
-
-    The part has no start of its own, and all its used time is billed without rounding.
-    """
+    """The schedule of a part of a longer job, such as an epoch: no start and no rounding."""
     return Schedule(used_seconds, Decimal(0), used_seconds, used_seconds, starts=Decimal(0))
 
 
@@ -65,8 +58,7 @@ def uninterrupted_schedule(price: Price, used_seconds: Decimal, rule: Billing) -
     """The schedule of a job without interruptions.
 
     If the plan limits a machine's lifetime, the job runs on the fewest possible machines in
-    succession. Each further machine adds a start-up, a restart and a checkpoint. Raises InputError
-    if a lifetime leaves no time to work.
+    succession. Raises InputError if a lifetime leaves no time to work.
     """
     start, startup = price.start, quantized(price.start.seconds)
     pauses, restart, save = price.interruptions, _ZERO, _ZERO
@@ -111,9 +103,8 @@ def _split_by_lifetime(
 ) -> tuple[Decimal, Decimal]:
     """The number of starts after the first, and the sum of the billed seconds of all machines.
 
-    The machines run one after the other, each for at most ``lifetime``, and their times are rounded
-    separately. ``single_start_seconds`` is the billed time of the job on one machine without a
-    limited lifetime, before rounding. Each further machine adds ``overhead_seconds``.
+    ``single_start_seconds`` is the job's billed time on one machine of unlimited lifetime, not
+    rounded. Each further machine adds ``overhead_seconds``. The times are rounded separately.
     """
     room = room_to_work(price_id, lifetime, overhead_seconds)
     further = single_start_seconds - lifetime
@@ -125,8 +116,7 @@ def _split_by_lifetime(
 def expected_schedule(price: Price, used_seconds: Decimal, rule: Billing) -> Schedule:
     """The schedule of a job under a rented plan, in expected values if it may be interrupted.
 
-    Raises InputError if a lifetime leaves no time to work, and if the job is expected to take more
-    than a century.
+    Raises InputError if a lifetime leaves no time to work, or the expected time exceeds 100 years.
     """
     terms, job = price.interruptions, spot_job(price, used_seconds)
     if terms is None or job is None:
@@ -144,9 +134,8 @@ def schedule_quantile(
 ) -> Schedule:
     """The schedule of a job if its time lost to interruptions is a quantile instead of the mean.
 
-    With a ``probability`` of 0.95, 95 % of the simulated runs lose less time. Without
-    interruptions, all runs have the same schedule. Raises InputError if a lifetime leaves no time
-    to work, and if the job is expected to take more than a century.
+    With a ``probability`` of 0.95, 95 % of the simulated runs lose less time. Raises InputError
+    like `expected_schedule`.
     """
     job = spot_job(price, used_seconds)
     if job is None:
@@ -162,11 +151,9 @@ def _spot_schedule(
 ) -> Schedule:
     """The schedule of a job that may be interrupted, from its times in ``time``.
 
-    For expected times, ``restart_factor`` is 1. For a quantile of the time lost to interruptions,
-    it is the quantile ÷ the mean. The caller then multiplies the rework and the interruptions in
-    ``time`` by this factor. This function multiplies the rest of the lost time by it: restarts, and
-    checkpoints that are saved on notice. It also multiplies the unbilled time of machines that are
-    taken back soon after their start.
+    ``restart_factor`` is 1 for expected times. For a quantile of the time lost to interruptions, it
+    is the quantile ÷ the mean, and the caller has multiplied the rework and interruptions in
+    ``time`` by it. This function multiplies the other times that depend on interruptions by it.
     """
     start = price.start
     work, first = quantized(time.work), quantized(job.first_start)

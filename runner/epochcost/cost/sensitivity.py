@@ -1,8 +1,6 @@
 """How uncertain a job's cost is, and how far an input must change until the cost is a given amount.
 
-`cost_interval` answers the first question, `switching_value` the second. Both change an input of
-the job and bill the job again. An input is a number of the price plan, named by its key path, or
-the machine's speed.
+An input is a number of the price plan, named by its key path, or the machine's speed.
 """
 
 from __future__ import annotations
@@ -47,11 +45,7 @@ class PricedJob:
         return not self.work.shared and terms is not None and terms.rate_per_hour > 0
 
     def value(self, name: str) -> Decimal:
-        """The current value of the input ``name``: a number of the price, or a factor of the speed.
-
-        The factor of the machine's speed is 1. Raises InputError if the price has no number at the
-        key path ``name``.
-        """
+        """The current value of an input, 1 for the speed; raises InputError for an unknown one."""
         return Decimal(1) if name == SPEED else value_at(self.price, name)
 
     def with_input(self, name: str, value: Decimal) -> PricedJob:
@@ -92,18 +86,14 @@ class Switch:
 def switching_value(job: PricedJob, name: str, cost: Decimal) -> Switch | None:
     """The value of an input, nearest to its current value, at which the job costs ``cost``.
 
-    Bisection finds the value; each step makes a full bill. The result is None if no valid value
-    within a factor of a million gives that cost. Raises InputError if the job cannot be billed or
-    has no input ``name``.
+    None if no valid value within a factor of a million gives that cost. Raises InputError if the
+    job cannot be billed or has no input ``name``.
     """
     now = job.value(name)
     dearer = job.bill().total > cost
 
     def crossed(value: Decimal) -> bool | None:
-        """Whether the job's cost reaches or passes ``cost`` if the input changes to ``value``.
-
-        None if the input may not have this value.
-        """
+        """Whether the cost reaches ``cost`` at ``value``; None if ``value`` is not allowed."""
         try:
             total = job.with_input(name, value).bill().total
         except InputError:
@@ -122,10 +112,8 @@ def _bracket_crossing(
 ) -> tuple[Decimal, Decimal] | None:
     """Two values of an input between which the job's cost passes the sought cost.
 
-    ``crossed(value)`` says whether the cost passes the sought cost between ``now`` and ``value``,
-    or is None if the input may not have this value. The search multiplies ``now`` by ``factor``
-    until ``crossed`` is true, and returns the last two values. The search returns None if
-    ``crossed`` stays false or is None.
+    The search multiplies ``now`` by ``factor`` until ``crossed`` is true, and returns the last two
+    values. It returns None if ``crossed`` stays false or is None.
     """
     near, far = now, now * factor or _FROM_ZERO
     for _ in range(_DOUBLINGS):
@@ -152,8 +140,7 @@ def _bisected(near: Decimal, far: Decimal, crossed: Callable[[Decimal], bool | N
 class InputInterval:
     """The range of the bill if one input varies over its interval and all others are fixed.
 
-    ``low`` and ``high`` are the lowest and the highest total of the bill. ``name`` is the constant
-    TIME or INTERRUPTIONS, or the key path of a number for which the price declares a range.
+    ``name`` is TIME, INTERRUPTIONS, or the key path of a number with a range in the price.
     """
 
     name: str
@@ -168,10 +155,7 @@ class InputInterval:
 
 @dataclass(frozen=True, slots=True)
 class CostInterval:
-    """A cost with its interval; ``parts`` has the interval that each input alone would cause.
-
-    The widest interval comes first in ``parts``.
-    """
+    """A cost with its interval; ``parts`` has the interval of each input alone, widest first."""
 
     cost: Estimate
     parts: tuple[InputInterval, ...]
@@ -185,10 +169,9 @@ class CostInterval:
 def cost_interval(job: PricedJob) -> CostInterval:
     """The cost of a job, with an interval that covers all its uncertain inputs together.
 
-    The inputs are the measured mean time, interruptions from their 5th to 95th percentile, and the
-    numbers for which the price declares ``ranges``. Independent inputs are combined as in J. R.
-    Taylor, An Introduction to Error Analysis, 1997, chapter 3. Raises InputError if the low or high
-    end of a range makes the plan invalid, or if the job cannot be billed.
+    The inputs are the mean time, interruptions from their 5th to 95th percentile, and the numbers
+    for which the price declares ``ranges``. Independent inputs are combined as in J. R. Taylor, An
+    Introduction to Error Analysis, 1997, chapter 3. Raises InputError if no bill can be made.
     """
     bill = job.bill()
     parts = tuple(sorted(_parts(job, bill.total), key=lambda part: -part.width))

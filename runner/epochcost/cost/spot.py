@@ -1,8 +1,7 @@
 """Expected time, quantiles of the time, and billed time on machines that may be taken back.
 
-Interruptions come at a constant rate while a machine runs. Work since the last checkpoint is
-repeated. Closed formulas give expected values; a simulation gives quantiles. Call these functions
-within `exact_arithmetic`.
+Interruptions come at a constant rate while a machine runs, and work since the last checkpoint is
+repeated. Call these functions within `exact_arithmetic`.
 """
 
 from __future__ import annotations
@@ -61,12 +60,11 @@ def daly_interval_seconds(save_seconds: Decimal, seconds_between: Decimal) -> De
 class SpotJob:
     """A job on a machine that the provider may take back; all times are in seconds.
 
-    ``rate`` is the number of interruptions per second. ``first_start`` is the billed time before
-    the first machine works, ``later_start`` the billed time before each later machine works.
-    ``save`` is the time of a checkpoint. ``interval`` is the work between checkpoints. It is None
-    if no work is lost, because a checkpoint is written on notice or takes no time. ``lifetime`` is
-    the longest time that a machine may run. A machine is not billed if the provider takes it back
-    within ``free`` seconds after its start.
+    ``rate`` is the number of interruptions per second. ``first_start`` and ``later_start`` are the
+    billed times before the first and each later machine works. ``save`` is the time of a
+    checkpoint. ``interval`` is the work between checkpoints; None if no work is lost, because a
+    checkpoint is written on notice or takes no time. ``lifetime`` is the longest time that a
+    machine may run. A machine is not billed if it is taken back within ``free`` seconds.
     """
 
     work: Decimal
@@ -96,7 +94,7 @@ class SpotTime:
     """Expected seconds that a job's machines run, and expected numbers of interruptions.
 
     ``running`` is ``work`` + ``saving`` + ``starting`` + ``rework``. ``forced`` is the number of
-    times that a machine stops because its lifetime is over; ``interruptions`` does not count these.
+    machines that reach their maximum lifetime; ``interruptions`` leaves them out.
     """
 
     running: Decimal
@@ -109,19 +107,15 @@ class SpotTime:
 
     @property
     def starts(self) -> Decimal:
-        """Expected number of starts: the first, and one after each interruption or forced end.
-
-        An end is forced if the job runs longer than the provider lets a spot machine live.
-        """
+        """Expected number of starts: the first, and one after each interruption or forced end."""
         return 1 + self.interruptions + self.forced
 
 
 def can_be_interrupted(price: Price) -> bool:
     """Whether a plan's costs need assumed rates of interruption, as its spec states none.
 
-    The plan's machines may then be interrupted. The result is False if a machine's limited lifetime
-    leaves no time to work besides a start, a restart and a checkpoint. The restart is assumed to
-    take 5 min, the checkpoint 30 s.
+    False if a machine's lifetime leaves no time to work besides a start, a restart (assumed to take
+    5 min) and a checkpoint (30 s).
     """
     first = price.start.seconds if price.start.billed else _ZERO
     idle = first + _ASSUMED_RESTART_SECONDS + _ASSUMED_SAVE_SECONDS
@@ -130,10 +124,7 @@ def can_be_interrupted(price: Price) -> bool:
 
 
 def interrupted_at(price: Price, rate_per_hour: Decimal) -> Price:
-    """A copy of the plan with the given rate of interruptions.
-
-    The copy assumes that a checkpoint takes 30 s and a restart 5 min.
-    """
+    """A copy of the plan with this rate; checkpoints are assumed to take 30 s, restarts 5 min."""
     terms = Interruptions(
         rate_per_hour=rate_per_hour,
         checkpoint_seconds=_ASSUMED_SAVE_SECONDS,
@@ -145,8 +136,7 @@ def interrupted_at(price: Price, rate_per_hour: Decimal) -> Price:
 def spot_job(price: Price, work: Decimal) -> SpotJob | None:
     """A job of ``work`` seconds under a plan; None if the plan has no interruptions.
 
-    Raises InputError if a machine's maximum lifetime leaves no time to work besides a start, a
-    restart and a checkpoint.
+    Raises InputError if a machine's maximum lifetime leaves no time to work.
     """
     terms, lifetime = price.interruptions, price.maximum_lifetime_seconds
     if terms is None or is_zero(terms.rate_per_hour):
@@ -163,11 +153,7 @@ def spot_job(price: Price, work: Decimal) -> SpotJob | None:
 
 
 def room_to_work(price_id: str, lifetime: Decimal, pause: Decimal) -> Decimal:
-    """Seconds of a machine's lifetime that are left for work.
-
-    ``pause`` is the sum of the times of the machine's start, of the job's restart on the started
-    machine, and of a checkpoint. Raises InputError if ``pause`` leaves no time to work.
-    """
+    """Seconds of a lifetime beyond ``pause`` (start, restart, save); raises InputError if none."""
     room = lifetime - pause
     if room <= 0:
         raise InputError(
@@ -192,8 +178,7 @@ def expected_time(job: SpotJob) -> SpotTime:
     """The expected time of a job with interruptions, by a closed formula.
 
     The formula is equation 20 of Daly (2006, see `daly_interval_seconds`), extended to
-    interruptions during start-up. The formula is exact if machines have no maximum lifetime, else
-    approximate.
+    interruptions during start-up. It is approximate if machines have a maximum lifetime.
     """
     time = _time_without_rework(job) if job.interval is None else _time_of_stretches(job)
     lifetime = job.lifetime
@@ -219,11 +204,7 @@ def _time_of_stretches(job: SpotJob) -> SpotTime:
 
 
 def _time_without_rework(job: SpotJob) -> SpotTime:
-    """The expected times and interruptions of a job that loses no work in interruptions.
-
-    If a machine is interrupted while it works, it writes a checkpoint before it is taken back.
-    After each interruption, also during a start, the job restarts on another machine.
-    """
+    """The expected times of a job that loses no work: it saves when it gets notice of an end."""
     rate = job.rate
     begun = one_minus_exp(rate * job.first_start) / rate
     noticed = rate * exponential(rate * job.later_start) * (job.work + begun)
@@ -251,8 +232,7 @@ def _with_forced_ends(job: SpotJob, time: SpotTime, lifetime: Decimal) -> SpotTi
 def round_up(used_seconds: Decimal, rule: Billing) -> Decimal:
     """Billed seconds of a machine's run: the minimum, or a longer time rounded up to increments.
 
-    With an increment of 0, use above the minimum is not rounded. Rounding billed seconds again does
-    not change them.
+    An increment of 0 rounds nothing. Rounding billed seconds again does not change them.
     """
     step, least = rule.increment_seconds, rule.minimum_seconds
     billed = ceil_divide(used_seconds, step) * step if step else used_seconds
@@ -262,11 +242,8 @@ def round_up(used_seconds: Decimal, rule: Billing) -> Decimal:
 def rounding_seconds(job: SpotJob, time: SpotTime, rule: Billing) -> Decimal:
     """Expected seconds that rounding adds to the running time of a job.
 
-    Each machine's time is rounded separately. The time of an interrupted machine is exponentially
-    distributed. A machine that reaches its maximum lifetime runs for this lifetime. The last
-    machine runs for ``job.undisturbed`` seconds if the job has no interruption. After an
-    interruption, the last machine may end anywhere in a billing increment, so rounding adds half an
-    increment on average.
+    Each machine's time is rounded separately. After an interruption, the last machine may end
+    anywhere in a billing increment, so rounding adds half an increment on average.
     """
     if rule.increment_seconds == 0 and rule.minimum_seconds == 0:
         return _ZERO
@@ -281,8 +258,7 @@ def rounding_seconds(job: SpotJob, time: SpotTime, rule: Billing) -> Decimal:
 def _rounding_of_interrupted_start(job: SpotJob, rule: Billing) -> Decimal:
     """Mean seconds that rounding adds to the billed time of an interrupted machine.
 
-    The mean is over the billed machines. A machine is not billed if the interruption comes within
-    ``job.free`` seconds of the machine's start.
+    The mean leaves out the machines that are free: taken back within ``job.free`` seconds.
     """
     rate, step, least = job.rate, rule.increment_seconds, rule.minimum_seconds
     least = least if least > job.free else _ZERO
@@ -296,10 +272,9 @@ def _rounding_of_interrupted_start(job: SpotJob, rule: Billing) -> Decimal:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedRun:
-    """The result of simulating a job once, with one machine after the other.
+    """The result of simulating a job once; ``saving`` is the seconds of all checkpoints.
 
-    ``starts`` has two values for each started machine: the seconds that the machine ran, and
-    whether it was interrupted. ``saving`` is the time of all checkpoints in seconds.
+    ``starts`` has, for each machine, the seconds that it ran, and whether it was interrupted.
     """
 
     starts: tuple[tuple[float, bool], ...]
@@ -372,8 +347,7 @@ def share_of_mean_loss(job: SpotJob, interruptions: Decimal, probability: float)
     """Estimate a quantile of the time lost to interruptions, divided by the mean lost time.
 
     With a ``probability`` of 0.95, 95 % of the runs of ``job`` lose less time than this quantile.
-    ``interruptions`` is the expected number of interruptions in a run. The estimate is from
-    simulated runs; for very many interruptions, from an exponential distribution.
+    ``interruptions`` is the expected number in a run. The estimate is from simulated runs.
     """
     # One of n equal parts is simulated. The relative deviation of the job is that of the part / √n.
     parts = math.ceil(interruptions / _SIMULATED_INTERRUPTIONS)

@@ -1,8 +1,7 @@
 """Numbers in the formulas of bills: Decimals, or symbols that record the formula.
 
-With Decimals, a formula gives an amount. With symbols, it gives an `Expression`. Formulas are
-annotated with Decimal and use only arithmetic and this module's functions. A formula uses `where`
-instead of ``if``.
+Formulas are annotated with Decimal; with symbols, they return an `Expression`. They use only
+arithmetic and this module's functions, with `where` instead of ``if``.
 """
 
 from __future__ import annotations
@@ -77,10 +76,7 @@ class Expression:
 
 
 class Condition(Expression):
-    """A comparison of two expressions, by which `where` and `branch` choose a result.
-
-    Its truth is not known, so using it as the condition of an ``if`` raises a TypeError.
-    """
+    """A comparison of expressions for `where` and `branch`; an ``if`` on it raises TypeError."""
 
     __slots__ = ()
 
@@ -106,11 +102,7 @@ def is_certain(condition: bool | Condition) -> bool:
 
 
 def where(condition: bool | Condition, then: Decimal, otherwise: Decimal) -> Decimal:
-    """Return ``then`` if the condition holds, else ``otherwise``.
-
-    If the condition compares symbols or formulas, the result is the formula if(condition, then,
-    otherwise).
-    """
+    """``then`` if the condition holds, else ``otherwise``; for symbols, an "if" formula."""
     if isinstance(condition, bool):
         return then if condition else otherwise
     return cast("Decimal", _either(condition, then, otherwise))
@@ -119,9 +111,8 @@ def where(condition: bool | Condition, then: Decimal, otherwise: Decimal) -> Dec
 def branch(condition: bool | Condition, then: Callable[[], T], otherwise: Callable[[], T]) -> T:
     """Call ``then`` if the condition holds, else ``otherwise``, and return the result.
 
-    If the condition compares symbols or formulas, both functions are called and their results are
-    merged. If ``then`` returns a and ``otherwise`` a different b, the merged result is the formula
-    if(condition, a, b). Tuples are merged item by item, and dataclasses field by field.
+    For a condition on symbols, call both and merge the results: tuples item by item, dataclasses
+    field by field. Different results a and b become the formula if(condition, a, b).
     """
     if isinstance(condition, bool):
         return then() if condition else otherwise()
@@ -167,10 +158,7 @@ def ceiling(number: Decimal) -> Decimal:
 
 
 def ceil_divide(number: Decimal, step: Decimal) -> Decimal:
-    """The smallest integer that is not below ``number`` / ``step``, without a rounding error.
-
-    Raises InvalidOperation if this integer has more digits than the decimal context allows.
-    """
+    """The exact ceiling of ``number`` / ``step``; raises InvalidOperation for too many digits."""
     if is_traced(number):
         return ceiling(number / step)
     whole, rest = divmod(number, step)
@@ -193,20 +181,14 @@ def exponential(exponent: Decimal) -> Decimal:
 
 
 def expm1(exponent: Decimal) -> Decimal:
-    """The number exp(exponent) - 1, exact to all digits even for a tiny exponent.
-
-    The exponent is at least 0. Call the function within `exact_arithmetic`.
-    """
+    """The number exp(exponent) - 1 for exponent >= 0, to all digits within `exact_arithmetic`."""
     if is_traced(exponent):
         return _traced("expm1", exponent)
     return exponent if exponent < _TINY else exponent.exp() - 1
 
 
 def one_minus_exp(exponent: Decimal) -> Decimal:
-    """The probability 1 - exp(-exponent), exact to all digits even for a tiny exponent.
-
-    The exponent is at least 0. Call the function within `exact_arithmetic`.
-    """
+    """The probability 1 - exp(-exponent) for exponent >= 0, exact within `exact_arithmetic`."""
     if is_traced(exponent):
         return -_traced("expm1", -exponent)
     return exponent if exponent < _TINY else 1 - (-exponent).exp()

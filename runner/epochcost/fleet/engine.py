@@ -1,9 +1,8 @@
 """The interface between `epochcost launch` and an engine, and the engine that uses `ssh`.
 
-An engine reaches a target: by `ssh`, through Slurm or through SkyPilot. A job has a folder
-``jobs/NAME`` on the target, with ``script``, ``log`` and finally ``exit``. Calls that take too long
-raise `EngineError`: `start` after ``setup_minutes``, `collect` and `tear_down` together after
-``IDLE_MINUTES``, others after a minute.
+A job has a folder ``jobs/NAME`` on the target, with ``script``, ``log`` and finally ``exit``. Calls
+that take too long raise `EngineError`: `start` after ``setup_minutes``, `collect` and `tear_down`
+together after ``IDLE_MINUTES``, others by `ssh` after a minute.
 """
 
 from __future__ import annotations
@@ -71,9 +70,8 @@ _HOPELESS = ("BadConstraints", "PartitionNodeLimit", "PartitionTimeLimit", "laun
 class Engine:
     """Access to one target by `ssh`; several threads of a launch may use it.
 
-    This class neither starts the target's machine nor gives it back; the machine is up already.
-    Subclasses reach other targets. If ``held`` is True, a machine is also paid for between jobs,
-    else only while a job runs. A job's name has only letters, digits and hyphens.
+    The machine is up already; this class neither starts it nor gives it back. If ``held``, a
+    machine is also paid for between jobs. A job's name has only letters, digits and hyphens.
     """
 
     held: ClassVar[bool] = True
@@ -95,10 +93,9 @@ class Engine:
         self.starting = threading.Lock()
 
     def check(self) -> None:
-        """Raise `EngineError` if the target cannot be used.
+        """Raise `EngineError` if the target cannot be used; this starts nothing and costs nothing.
 
-        The check starts nothing and costs nothing. In subclasses whose service quotes a price of
-        the target's machine, the check stores this price in ``self.tariff``.
+        If a subclass's service quotes a price of the machine, ``self.tariff`` then has this price.
         """
         self.shell.check(self.tools)
 
@@ -107,23 +104,14 @@ class Engine:
         install(self.shell, self.target, self._payload, self._project)
 
     def submit(self, job: str, arguments: Sequence[str]) -> None:
-        """Start `epochcost` with ``arguments`` as the new job ``job``.
-
-        If ``job`` has been cancelled already, it is not started.
-        """
+        """Start `epochcost` with ``arguments`` as a job, unless the job is cancelled already."""
         run = shlex.quote(run_script(self.target, arguments, self.run_options))
         watch = _WATCH.format(job=job, grace=GRACE_SECONDS, limit=self.limit_seconds, run=run)
         script = self.job_script.format(watch=watch, shared=RESULTS, hardware=self.target.hardware)
         self._run_job_script(_WRITE + self.submit_script, job, script=shlex.quote(script))
 
     def poll(self, job: str) -> JobState:
-        """Ask the target for the state of a job.
-
-        This method runs ``state_script`` on the target, and translates the printed text to a
-        `JobState`. The text of an ended job is its exit code, or "lost" if no exit code was stored.
-        Before the end, the text is "running", or Slurm's state and reason. A job that Slurm can
-        never start counts as failed.
-        """
+        """Ask the target for a job's state; a job that Slurm can never start counts as failed."""
         word, _, reason = self._run_job_script(self.state_script, job).strip().partition(" ")
         if word == "PENDING" and reason.startswith(_HOPELESS):
             return JobState("failed", f"Slurm cannot start it ({reason}): correct the options")
@@ -149,10 +137,7 @@ class Engine:
         self.shell.fetch(f"{self.target.place}/{RESULTS}", results)
 
     def tear_down(self, job: str) -> None:
-        """Give the machine back; ``job`` is the latest job on it.
-
-        For a machine that only `ssh` reaches, there is nothing to do.
-        """
+        """Give the machine back after its latest ``job``; with `ssh`, there is nothing to do."""
 
     def _run_job_script(self, template: str, job: str, **values: str) -> str:
         values |= {"job": job, "options": self.options, "patience": str(GRACE_SECONDS + 5)}

@@ -1,7 +1,4 @@
-"""Find the results of the cells of a launch, and copy new result files into the project.
-
-A cell is a trial, or a sweep of batch sizes, on a kind of machine.
-"""
+"""Find the results of the cells of a launch, and copy new result files into the project."""
 
 from __future__ import annotations
 
@@ -44,8 +41,7 @@ class Intake:
     def result_of(self, cell: Cell) -> Result | BatchLimit | None:
         """The stored result of a cell (a trial or a sweep); None if missing or incomplete.
 
-        A trial's result is complete if it has all rounds. Any host may have measured it, but rounds
-        of different hosts are not added up.
+        A trial's result is complete if it has all rounds, from a single host.
         """
         for path in self._paths.get((cell.hardware, cell.id[:ID_DIGITS]), ()):
             try:
@@ -59,10 +55,9 @@ class Intake:
         return None
 
     def take_in(self, staged: Path, cell: Cell | None) -> str:
-        """Copy new valid files from the folder ``staged`` into the project's results.
+        """Copy new valid files of ``staged`` to the results; return the first fault, or "".
 
         If ``cell`` is a trial, copies only its results and the files in ``ceilings`` folders.
-        Returns the fault of the first invalid new file, or "" if all are valid.
         """
         patterns = _ALL
         if cell is not None and not cell.swept:

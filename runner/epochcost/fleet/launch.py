@@ -1,7 +1,6 @@
 """Run the stations of `epochcost launch` in threads, at most one at a time on each machine.
 
-A station measures trials and sweeps on a machine of a target. Targets with the same host share a
-machine. Ctrl-C ends all stations.
+Targets with the same host share a machine. Ctrl-C ends all stations.
 """
 
 from __future__ import annotations
@@ -35,15 +34,10 @@ def measure_all(
 ) -> tuple[Station, ...]:
     """Measure the trials and sweeps of a launch on all targets at once; return the stations.
 
-    A station measures for one target, on the target's machine or on one node of its cluster.
-    Targets with the same host share a machine. First, this function gives back the machines that a
-    killed launch left running. If a station's old machine cannot be given back, the station
-    measures nothing.
-
-    Then this function calls ``run`` once, with a list of iterators, one for each machine. An
-    iterator runs the machine's stations one after the other. Each step does a part of the
-    measuring, and yields the seconds to wait before the next step. ``run`` must exhaust or close
-    all iterators.
+    First, this function gives back the machines that a killed launch left running. A station whose
+    old machine cannot be given back measures nothing. Then this function calls ``run`` with an
+    iterator for each machine, which runs the machine's stations one after the other. An iterator
+    yields the seconds to wait before its next step. ``run`` must exhaust or close all iterators.
     """
     stations: dict[str, Station] = {}
     for engine in engines:
@@ -73,10 +67,9 @@ def _in_turn(stations: Iterable[Station]) -> Waits:
 def run_all(interrupted: Callable[[], bool], works: Sequence[Waits]) -> None:
     """Run each iterator of ``works`` in its own thread, to its end or an interruption.
 
-    Each step of an iterator does some work, and yields the seconds to wait before its next step. If
-    ``interrupted`` returns True, the threads close their iterators. The threads are daemons, so a
-    second interruption ends the program at once. The file ``ledger.json`` of the launch then names
-    the machines that are still running.
+    An iterator yields the seconds to wait before its next step. If ``interrupted`` returns True,
+    the threads close their iterators. A second interruption ends the program at once, because the
+    threads are daemons. Then ``ledger.json`` names the machines that are still running.
     """
     if interrupted():
         return

@@ -1,8 +1,7 @@
 """Track what a launch spends: the tariffs of its targets, and a file with all machines and bills.
 
-This file, the ledger, is written before a machine or a job starts. Before a trial starts, its
-highest possible cost is reserved. Bills and reservations together never exceed the highest cost
-that the user allows.
+This file, the ledger, is written before a machine or a job starts. Bills and the reserved highest
+costs of trials together never exceed the user's cap.
 """
 
 from __future__ import annotations
@@ -49,10 +48,7 @@ class Tariff:
         return cls(target, catalogue.machine(target.hardware), price)
 
     def quoted(self, hourly: Decimal | None) -> Tariff:
-        """The tariff with ``hourly``, the price of an hour in dollars that the engine found.
-
-        The tariff is unchanged if ``hourly`` is None, or if the tariff has no amount in dollars.
-        """
+        """The tariff with ``hourly`` dollars; unchanged for None or without a price in dollars."""
         if hourly is None or self.price.amount is None or self.price.currency != "USD":
             return self
         return replace(self, price=self.price.model_copy(update={"amount": hourly}), is_quoted=True)
@@ -68,9 +64,8 @@ class Tariff:
     def most(self, losses: int = 0, up_seconds: float = 0) -> Decimal:
         """The highest possible bill of a cell (a trial or a sweep), with all remaining retries.
 
-        The cell has lost ``losses`` machines. Each loss used up a retry, and the lost machines'
-        bills are left out. The bill includes the ``up_seconds`` for which the present machine is up
-        already.
+        Each of ``losses`` lost machines used up a retry; their bills are left out. The present
+        machine is up for ``up_seconds`` already.
         """
         first = self.cost(up_seconds + self.target.attempt_seconds)
         return first + (self.target.retries - losses) * self.cost(self.target.attempt_seconds)
@@ -79,10 +74,9 @@ class Tariff:
 class Lease(BaseModel, frozen=True, extra="forbid"):
     """A machine that is up or about to start, with the name of its latest job.
 
-    The machine is paid for from ``since``, and at most until ``until`` (both in seconds since
-    1970). Even if the launch dies, a started job ends by ``until``, and so does a rented machine.
-    ``reserved`` is the highest possible bill for the job's trial or sweep: for this machine, and
-    for a new machine at each remaining retry.
+    The machine is paid for from ``since`` to at most ``until``, in seconds since 1970. Even if the
+    launch dies, a started job ends by ``until``, and so does a rented machine. ``reserved`` is the
+    highest possible bill for the job's trial or sweep, with a new machine at each remaining retry.
     """
 
     target: Target

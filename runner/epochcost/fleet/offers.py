@@ -1,8 +1,6 @@
 """Choose the cheapest machine before a launch, and draft a price spec after it.
 
-A target is a machine on which `epochcost launch` measures. The cheapest machine with a given
-accelerator becomes a target. The draft has the price that the launch paid and the start-up time
-that the launch measured; a person reviews the draft.
+The draft has the paid price and the measured start-up time. A person reviews the draft.
 """
 
 from __future__ import annotations
@@ -45,8 +43,8 @@ _INSTANCE_TYPE = re.compile(r"([A-Za-z0-9._-]+)(( and |, ).*)?")
 def cheapest_target(catalogue: Catalogue, accelerator: str) -> Target:
     """The target with the lowest hourly price of all machines that have ``accelerator``.
 
-    Only current prices in SkyPilot's clouds count. ``accelerator`` is a chip, such as H100, or a
-    chip with its form factor, such as H100 SXM5. Raises InputError if no machine matches.
+    Only current prices in SkyPilot's clouds count. ``accelerator`` is a chip, with or without its
+    form factor, such as H100 SXM5 or H100. Raises InputError if no machine matches.
     """
     rented = (_sky_target(catalogue, price) for price in current_prices(catalogue.prices.values()))
     offers = group_by(filter(None, rented), lambda target: form_of(catalogue, target))
@@ -71,11 +69,7 @@ def form_of(catalogue: Catalogue, target: Target) -> str:
 
 
 def _sky_target(catalogue: Catalogue, price: Price) -> Target | None:
-    """Make a target that SkyPilot rents at ``price``.
-
-    None for an unsuitable machine. None also for a price that is neither on-demand nor spot, or
-    that is old, implausible or no longer offered.
-    """
+    """A target that SkyPilot rents at ``price``; None for an unsuitable machine or price."""
     firm = price.plan in ("on-demand", "spot") and not price.flaw
     recent = (today() - price.as_of).days <= _OLDEST_DAYS
     product = _INSTANCE_TYPE.fullmatch(price.sku or "")

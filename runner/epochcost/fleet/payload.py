@@ -1,8 +1,6 @@
 """The payload of a launch: the running code as a wheel, and the specs and models of a project.
 
-The wheel contains the files of the imported packages, so a target measures the code that runs here,
-however it was installed. A target has everything in one folder: the wheel, ``venv/``, ``project/``
-and ``jobs/``.
+A target measures the code that runs here, in a folder with ``venv/``, ``project/`` and ``jobs/``.
 """
 
 from __future__ import annotations
@@ -45,10 +43,7 @@ pip="venv/bin/python -m pip install --quiet --disable-pip-version-check"
 
 
 def build_payload(folder: Path) -> None:
-    """Write the wheel of the running code into a folder, and make the folder if it is missing.
-
-    A launch calls this once, before the first machine starts.
-    """
+    """Write the wheel of the running code into a folder, and make the folder if it is missing."""
     origin = distribution("epochcost")
     notes = f"epochcost-{origin.version}.dist-info"
     metadata = origin.read_text("METADATA") or ""
@@ -76,7 +71,6 @@ def _package_files(root: Path) -> Iterator[tuple[str, bytes]]:
 def install(shell: Shell, target: Target, payload: Path, project: Path) -> None:
     """Copy the payload to a target and install it, unless this code is installed already.
 
-    ``payload`` is the folder of ``build_payload``, ``project`` a folder with specs/ and models/.
     Raises EngineError if the target lacks Python, disk space or a package.
     """
     (wheel,) = payload.glob("*.whl")
@@ -99,8 +93,7 @@ def install(shell: Shell, target: Target, payload: Path, project: Path) -> None:
 def run_script(target: Target, arguments: Sequence[str], options: str = "") -> str:
     """A bash script that runs `epochcost` with ``arguments`` on a target.
 
-    The program replaces the shell (exec). ``options`` follow the arguments without quotes, so bash
-    expands variables in them.
+    ``options`` follow the arguments without quotes, so bash expands variables in them.
     """
     program = shlex.join(("../venv/bin/python", "-m", "epochcost", *arguments))
     return f"{_setup_script(target)}\ncd project && exec {program} {options}\n"

@@ -1,7 +1,7 @@
 """Run scripts and copy files on a machine: this one, or another through `ssh` and `rsync`.
 
 The user's ssh configuration declares keys, ports and jump hosts. Scripts and secrets travel on
-standard input, so no process list shows them. Every failure is an EngineError with the remedy.
+standard input, so no process list shows them.
 """
 
 from __future__ import annotations
@@ -55,11 +55,7 @@ _PROBLEMS = {
 
 
 class EngineError(EpochcostError):
-    """A target could not be reached or used; the message says which target, why and what to do.
-
-    ``passing`` says that the cause is temporary, such as a lost connection, so that a new call may
-    succeed.
-    """
+    """A target could not be used; ``passing`` if the cause is temporary, as a lost connection."""
 
     exit_code = 3
 
@@ -72,8 +68,7 @@ class EngineError(EpochcostError):
 class Shell:
     """Runs scripts and copies files on a target's ``host``; None means this machine.
 
-    ``secrets`` are names of environment variables that scripts get. Output and errors never contain
-    the values of these variables.
+    Scripts get the environment variables ``secrets``; no output or error contains their values.
     """
 
     target: str
@@ -101,10 +96,7 @@ class Shell:
         return output.partition(f"{_BEGIN}\n")[2]
 
     def send(self, paths: Sequence[Path], folder: str, seconds: float = _COPY_SECONDS) -> None:
-        """Copy files and folders into a folder on the target, and make that folder if missing.
-
-        In a copied folder, files that exist only on the target are removed.
-        """
+        """Copy files and folders into a folder on the target; copied folders lose other files."""
         self.run(f"mkdir -p {shlex.quote(folder)}")
         sources = (str(path.absolute()) for path in paths)
         self._copy(seconds, "-L", "--delete", _KEEP_TEMPORARY, *sources, f"{self._place(folder)}/")

@@ -1,7 +1,6 @@
 """Machines that SkyPilot rents on clouds and Kubernetes.
 
-SkyPilot starts and ends a machine, and ssh reaches it. A machine ends itself at a fixed time after
-the start of its last job, even if it is busy. This limits the bill of a killed launch.
+Even a busy machine ends itself at a fixed time after its last job's start, to limit bills.
 """
 
 from __future__ import annotations
@@ -70,8 +69,7 @@ class SkyEngine(Engine):
     def start(self) -> None:
         """Rent the machine, set the time at which it ends itself, and install epochcost on it.
 
-        The installed code is that of this process. Raises `EngineError` if SkyPilot does not
-        confirm the time.
+        Raises `EngineError` if SkyPilot does not confirm the time.
         """
         task = self._payload / f"{self.name}.yaml"
         task.write_text(json.dumps(self.task))

@@ -1,7 +1,6 @@
 """Slurm as an engine: each trial or sweep is a batch job that has a node for itself.
 
-The commands of Slurm run on the login node, or on this machine. The target's folder must be on a
-file system that the nodes share.
+Slurm's commands run on the login node or here. The nodes must share the target's folder.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """A station measures cells on a target one by one: it runs a job and collects the results.
 
-A cell is a trial or a sweep. If a cell's machine is lost, the cell waits to be measured again. At
-its end, a station gives its machine back.
+A cell whose machine is lost waits again. At its end, a station gives its machine back.
 """
 
 from __future__ import annotations
@@ -42,8 +41,7 @@ class Launch:
     """The parts of a launch that its stations share.
 
     ``folder`` receives result files; ``intake`` copies valid ones into the project. ``options`` are
-    arguments of `epochcost run`. ``reach`` makes a target's engine, which runs jobs. ``log`` prints
-    a line. ``losses`` counts, by cell id, how often a cell waits again after its machine was lost.
+    for `epochcost run`. ``losses`` counts lost machines by cell id, if the cell waits again.
     """
 
     folder: Path
@@ -69,10 +67,7 @@ class Launch:
 
 @dataclass(eq=False)
 class Station:
-    """A machine of a target that measures cells (trials and sweeps), and what came of them.
-
-    ``problem`` is the reason why the station takes no more cells; empty if there is none.
-    """
+    """A target's machine that measures cells; ``problem`` says why it takes no more, else empty."""
 
     name: str
     launch: Launch
@@ -87,7 +82,6 @@ class Station:
     def measure(self) -> Waits:
         """Measure waiting cells; yield the seconds that the caller waits before each next step.
 
-        The iterator ends if no waiting cell fits the target, or if the station has a ``problem``.
         Closing the iterator ends the job and gives the machine back.
         """
         launch = self.launch
@@ -110,10 +104,7 @@ class Station:
                     yield POLL_SECONDS
 
     def end(self, lease: Lease) -> None:
-        """Give back the machine that ``lease`` describes and that a killed launch left running.
-
-        First, this method ends the lease's job and collects the target's new result files.
-        """
+        """End the job of a killed launch's ``lease``, collect results, give the machine back."""
         self._lease = lease
         with self._give_back_afterwards():
             with suppress(EngineError):
@@ -197,9 +188,8 @@ class Station:
     def _record_cell_outcome(self, cell: Cell, job: str, state: JobState | None) -> None:
         """Record a cell as measured or failed, or let the cell wait to be measured again.
 
-        An unmeasured cell waits again in two cases: its machine was lost and a retry is left, or
-        ``state`` is None. ``state`` is None if the launch or an error ends the station before the
-        job ends.
+        A cell without a result waits again if its machine was lost and a retry is left, or if
+        ``state`` is None, because the launch or an error ended the station before the job.
         """
         launch = self.launch
         is_lost = state is None or state.state == "lost"
@@ -224,19 +214,15 @@ class Station:
             self._give_back_machine()
 
     def _collect_results(self, cell: Cell | None) -> str:
-        """Collect the result files of ``cell`` (a trial or sweep), of all cells if None.
-
-        Returns the first problem, or "".
-        """
+        """Collect results of ``cell``, or of all cells if None; return the first problem, or ""."""
         staged = (self.launch.folder / self.name).absolute()
         reason = self._error_after_tries(partial(self.engine.collect, staged))
         return self.launch.intake.take_in(staged, cell) or reason
 
     def _error_after_tries(self, call: Callable[[], None], *, always: bool = False) -> str:
-        """Call ``call``; after an error, wait for the next of ``_PAUSES`` and call it again.
+        """Try a call, again after each of ``_PAUSES``; return "", or the text of the last error.
 
-        Returns "" after a success, and the last error's text if no pause is left. Unless
-        ``always``, only a temporary error leads to another call.
+        Unless ``always``, only a temporary error leads to another call.
         """
         for pause in (*_PAUSES, None):
             try:

@@ -1,8 +1,7 @@
 """Fit a graph to a trial: give sizes to the graph's dimensions, and find its carried state.
 
-Carried state is inputs whose value is an output of the previous step. The inputs and outputs of a
-decoder's graph must have the names that onnxruntime-genai's model builder writes, and the sizes in
-``[decoder]``. No weights are read.
+A decoder's graph must have the names that onnxruntime-genai's model builder writes, and the sizes
+in ``[decoder]``. No weights are read.
 """
 
 from __future__ import annotations
@@ -43,11 +42,10 @@ def bind_model(
 ) -> onnx.ModelProto:
     """The model's graph with fixed shapes for ``batch_size``.
 
-    If ``work`` is a phase of a decoder, all sizes follow from the phase and the spec's
-    ``[decoder]``. Otherwise, the spec's ``[dimensions]`` has the sizes of symbolic dimensions. One
-    dimension may have no size there: it is the batch. Raises ModelError if several dimensions
-    besides "batch" lack a size, if the graph lacks a dimension of the spec, or if a size
-    contradicts the graph.
+    For a phase of a decoder, all sizes follow from the phase and the spec's ``[decoder]``.
+    Otherwise, the spec's ``[dimensions]`` has the sizes of symbolic dimensions; one dimension
+    without a size there is the batch. Raises ModelError if several lack a size, if the graph lacks
+    a dimension of the spec, or if a size contradicts the graph.
     """
     if isinstance(work, Phase) and model.decoder is not None:
         for misfit in misfits(graph, model.decoder):
@@ -82,8 +80,7 @@ def _bound(graph: onnx.ModelProto, model: Model, sizes: dict[str, int]) -> onnx.
 def carried_state(graph: onnx.ModelProto, model: Model) -> tuple[CarriedState, ...]:
     """The model's carried state: inputs whose value is an output of the previous step.
 
-    Raises ModelError if the graph lacks a name that the spec states, or if an input and its output
-    differ in shape or type.
+    Raises ModelError for names that the graph lacks, repeated outputs, or unequal shapes or types.
     """
     inputs = {data.name: (data.shape, data.elem_type) for data in data_inputs(graph)}
     outputs = {value.name: value.type.tensor_type for value in graph.graph.output}
@@ -120,10 +117,7 @@ class Misfit(NamedTuple):
 
 
 def misfits(graph: onnx.ModelProto, decoder: Decoder) -> Iterator[Misfit]:
-    """Contradictions between a graph and the spec's ``[decoder]``.
-
-    The first contradiction may cause later contradictions.
-    """
+    """Contradictions of a graph and the spec's ``[decoder]``; the first may cause later ones."""
     inputs = _fed(graph)
     outputs = {value.name: value for value in graph.graph.output}
     yield from _of_layers(inputs, decoder)
@@ -133,10 +127,9 @@ def misfits(graph: onnx.ModelProto, decoder: Decoder) -> Iterator[Misfit]:
 
 
 def file_misfits(path: Path, table: Any) -> Iterator[Misfit]:
-    """Yield the contradictions between an ONNX file and a spec's table ``[decoder]``.
+    """Yield contradictions of an ONNX file and a table ``[decoder]``; none for an invalid table.
 
-    A table that is invalid by itself is not compared, and the result is empty. Raises ModelError if
-    the file's metadata has a malformed list of the graph's parameters.
+    Raises ModelError if the file's metadata has a malformed list of the graph's parameters.
     """
     try:
         decoder = Decoder.model_validate(table)
@@ -146,12 +139,7 @@ def file_misfits(path: Path, table: Any) -> Iterator[Misfit]:
 
 
 def step_misfits(path: Path, spec: Any) -> Iterator[Misfit]:
-    """Yield contradictions between an ONNX file and the spec of the file's model.
-
-    ``spec`` is the spec's content. If it is invalid by itself, the result is empty. The
-    contradictions concern inputs, batch sizes, vocabularies (numbers of valid indices), outputs,
-    and classes of training targets. Only sizes that the file states are compared.
-    """
+    """Yield contradictions of an ONNX file and its model's spec; none if the spec is invalid."""
     try:
         model = Model.model_validate(spec)
     except ValidationError:
@@ -160,7 +148,7 @@ def step_misfits(path: Path, spec: Any) -> Iterator[Misfit]:
 
 
 def graph_misfits(graph: onnx.ModelProto, model: Model) -> Iterator[Misfit]:
-    """Yield contradictions between a graph and the inputs, batch sizes and outputs of its spec."""
+    """Yield contradictions of a graph and its spec; only sizes that the graph states count."""
     if not graph.graph.output:
         yield Misfit(("graph",), "should have an output, has none")
     yield from _of_fed_inputs(graph, model)
@@ -213,10 +201,7 @@ def _of_fed_inputs(graph: onnx.ModelProto, model: Model) -> Iterator[Misfit]:
 
 
 def fixed_batch_sizes(graph: onnx.ModelProto, model: Model) -> dict[str, int]:
-    """The batch size by the name of each input whose first dimension has a fixed size.
-
-    The first dimension of an input is the batch. Carried state is left out.
-    """
+    """Fixed sizes of the inputs' first dimension, the batch, by input; without carried state."""
     states = {state.input for state in model.states}
     first = {name: dim for name, value in _fed(graph).items() for dim in _dims(value)[:1]}
     sizes = {

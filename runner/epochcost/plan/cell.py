@@ -13,9 +13,8 @@ from epochcost.plan.trial import Trial
 class Cell:
     """A trial, or a sweep of batch sizes, to measure on a kind of machine.
 
-    ``kind`` says which machines can measure the cell: the machine's id, the execution provider and
-    the package of ONNX Runtime. ``id`` is the id of the trial or sweep. Each trial is measured
-    ``rounds`` times. For a sweep, ``trial`` is the trial with the smallest batch size.
+    ``kind`` is the machine's id, the execution provider and the package of ONNX Runtime. For a
+    sweep, ``trial`` is the trial with the smallest batch size.
     """
 
     kind: tuple[str, str, str]

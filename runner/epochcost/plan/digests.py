@@ -1,7 +1,4 @@
-"""Digests of an ONNX file, and of the keys of a spec that change what a trial computes.
-
-``plan.make`` reads no files: its callers pass the digests of files.
-"""
+"""Digests of an ONNX file, and of the keys of a spec that change what a trial computes."""
 
 from __future__ import annotations
 
@@ -40,8 +37,7 @@ def _graph_sha256(catalogue: Catalogue, model: Model) -> str:
 def work_sha256(model: Model, mode: Mode) -> str:
     """SHA-256 of the part of a model's spec that decides what a trial computes.
 
-    The digest does not depend on other keys, such as notes or batch sizes. It is the same for 1 and
-    1.0, and for any order of entries if the order has no effect.
+    The digest is the same for 1 and 1.0, and for any order of entries if the order has no effect.
     """
     work: dict[str, Any] = {
         "inputs": {declared.name: declared.model_dump() for declared in model.fed},

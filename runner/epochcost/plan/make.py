@@ -1,6 +1,5 @@
 """Make the plan of a study: its trials in order, and the omitted work, each with the reason.
 
-A study states its models, modes, providers, batch sizes and variants, and the plan combines them.
 The functions are pure: digests of files and abilities of the machine are arguments.
 """
 
@@ -38,10 +37,9 @@ class HostCapabilities:
     """What the machine that would run the trials can do: its software, CPUs and GPUs.
 
     ``hardware`` is the id of the machine's spec. ``runtime`` is ONNX Runtime's package, such as
-    "onnxruntime==1.31.1", and ``producer`` is epochcost's version. ``cpus`` and ``gpus`` are the
-    numbers of CPUs and GPUs, None if unknown. ``missing_engines`` maps each missing serving engine
-    to a message. A field ``no_…`` is the reason why CUDA, LoadGen or pinning to CPUs is
-    unavailable, else None.
+    "onnxruntime==1.31.1", ``producer`` epochcost's version. ``cpus`` and ``gpus`` are None if
+    unknown. ``missing_engines`` maps each missing serving engine to a message. A field ``no_…`` is
+    the reason why CUDA, LoadGen or pinning to CPUs is unavailable, else None.
     """
 
     hardware: str
@@ -60,10 +58,9 @@ class RunRequest:
     """A user's selection of trials for a run, and changes to the settings of studies.
 
     ``studies``, ``models`` and ``providers`` select by name, ``trials`` by the ids of trials and
-    sweeps. If one of these is empty, it selects everything. ``vcpus``, ``batch_size`` and
-    ``rounds`` replace the values of the studies, unless they are empty or None. ``device`` is the
-    GPU's index; None keeps each study's index. If ``quick``, each trial takes only seconds, and its
-    mean is less precise. ``as_is`` allows a machine that contradicts its spec.
+    sweeps; an empty field selects everything. ``vcpus``, ``batch_size``, ``rounds`` and ``device``,
+    a GPU's index, replace the values of the studies, unless empty or None. If ``quick``, each trial
+    takes only seconds and is less precise. ``as_is`` allows a machine that contradicts its spec.
     """
 
     studies: tuple[str, ...] = ()
@@ -91,9 +88,8 @@ class LeftOut:
 class Plan:
     """The trials and sweeps to measure, and the work that is omitted.
 
-    Trials and sweeps are sorted: inference before training, CPU before CUDA, small batches before
-    large. ``rounds`` maps the id of a trial to its number of rounds; trials without an entry have a
-    single round. Each sweep has its own number of rounds.
+    Both are sorted: inference before training, CPU before CUDA, small batches before large.
+    ``rounds`` is by trial id; trials without an entry have a single round.
     """
 
     trials: tuple[Trial, ...]
@@ -110,10 +106,7 @@ def plan_study(
     graphs: Mapping[str, str],
     request: RunRequest = RunRequest(),
 ) -> Plan:
-    """Plan the trials of a study on a machine.
-
-    ``graphs`` has the SHA-256 of the ONNX file of each requested model that has such a file.
-    """
+    """Plan the trials of a study; ``graphs`` has SHA-256 digests of ONNX files by model id."""
     if not {host.hardware, AT_HAND} & {*study.hardware}:
         listed = ", ".join(study.hardware)
         reason = f"it is for the hardware {listed}; this run is for {host.hardware}"
@@ -130,11 +123,7 @@ def plan_study(
 
 
 def merge_plans(plans: Iterable[Plan]) -> Plan:
-    """Merge the plans of several studies into one plan, which is sorted by the usual rule.
-
-    The rule is inference before training, CPU before CUDA, small batches before large. A trial that
-    several studies name is in the plan once, with the largest of their numbers of rounds.
-    """
+    """Merge plans; a trial in several of them appears once, with the largest number of rounds."""
     every = tuple(plans)
     trials = {trial.id: trial for plan in every for trial in plan.trials}
     left_out = dict.fromkeys(reason for plan in every for reason in plan.left_out)
@@ -159,20 +148,13 @@ def _merged_sweeps(plans: Iterable[Plan]) -> tuple[Sweep, ...]:
 
 
 def why_left_out(left_out: Iterable[LeftOut]) -> Iterator[str]:
-    """Yield a line for each reason, such as "trial A and 2 more: the reason".
-
-    The line names the first part of a study that was left out for this reason, and counts the
-    others.
-    """
+    """Yield a line for each reason, such as "trial A and 2 more: the reason"."""
     for reason, (first, *others) in group_by(left_out, lambda each: each.reason).items():
         yield f"{first.what}{f' and {len(others)} more' if others else ''}: {reason}"
 
 
 def select(plan: Plan, ids: Collection[str]) -> Plan:
-    """Only the plan's trials and sweeps with the given ``ids``.
-
-    Raises InputError for an id that is not in the plan.
-    """
+    """Only the plan's trials and sweeps with these ids; raises InputError for an unknown id."""
     trials = tuple(trial for trial in plan.trials if trial.id in ids)
     sweeps = tuple(sweep for sweep in plan.sweeps if sweep.id in ids)
     planned = {trial.id for trial in trials} | {sweep.id for sweep in sweeps}
@@ -188,10 +170,7 @@ def select(plan: Plan, ids: Collection[str]) -> Plan:
 
 
 def leave_out(plan: Plan, reason_of: Callable[[Trial], LeftOut | None]) -> Plan:
-    """The plan without each trial or sweep for which ``reason_of`` returns a reason.
-
-    The first trial of a sweep decides for the whole sweep.
-    """
+    """The plan without trials (or sweeps, by their first trial) that ``reason_of`` rejects."""
     every = (*plan.trials, *(sweep.trial for sweep in plan.sweeps))
     reasons = {trial.id: reason for trial in every if (reason := reason_of(trial))}
     return replace(
@@ -207,8 +186,7 @@ def leave_out_oversized(
 ) -> Plan:
     """The plan without the trials that need more memory than the machine has.
 
-    ``needed_bytes`` is the memory that a trial needs, by the trial's id. ``room_bytes`` is the
-    memory for trials, by provider. A trial stays in the plan if one of these numbers is unknown.
+    ``needed_bytes`` is by trial id. A trial stays in the plan if one of the numbers is unknown.
     """
 
     def reason(trial: Trial) -> LeftOut | None:
@@ -297,8 +275,7 @@ def _trials(
 def _batch_sizes_of_steps(study: Study, model: Model, mode: Mode) -> tuple[int, ...]:
     """The batch sizes of a study's training or inference steps; for a sweep, only the smallest.
 
-    Empty if the model's spec has no table for ``mode``. Also empty for inference if the study
-    measures inference only in LoadGen's scenarios, not in full batches.
+    Empty if the model's spec has no table for ``mode``, or if inference is only under LoadGen.
     """
     declared = model.training if mode == "training" else model.inference
     if declared is None or (mode == "inference" and "batch" not in study.scenarios):
@@ -323,10 +300,7 @@ def _sweep_from(model: Model, smallest: Trial) -> Sweep:
 
 
 def _possible_obstacles(model: Model, trial: Trial, host: HostCapabilities) -> Iterator[str | None]:
-    """Yield reasons why a trial cannot run on the machine; None for a requirement that is met.
-
-    Requirements concern, for example, the batch size, the number of CPUs and installed packages.
-    """
+    """Yield reasons why a trial cannot run on the machine; None for a requirement that is met."""
     training = model.training if trial.mode == "training" else None
     if training is not None and trial.batch_size > training.examples_per_epoch:
         yield "the batch is larger than an epoch has examples"

@@ -24,10 +24,9 @@ _WIDEST = Decimal("0.5")
 class Visit:
     """Round ``number`` (from 1) of the ``rounds`` in which a trial is measured.
 
-    ``rounds`` is the number of planned rounds plus the ``extra`` rounds that were added for
-    precision. The planned rounds share the trial's time budget equally, and an extra round has as
-    much time as a planned round. If ``stored``, the results of all rounds are stored already, and
-    nothing is measured: this one visit reports the trial.
+    ``rounds`` includes ``extra`` rounds, which were added for precision. The other rounds share the
+    trial's time budget equally, and an extra round has as much time. If ``stored``, all results are
+    stored already, and this visit only reports the trial.
     """
 
     trial: Trial
@@ -56,10 +55,8 @@ class Visit:
     def relative_half_width(self) -> Decimal:
         """The relative half width of the mean time's interval at which this round may stop.
 
-        If the rounds have equal means, the interval of all rounds together is narrower than that of
-        one round by the factor √``rounds``. So each round may stop at √``rounds`` times the half
-        width that the trial demands. The result is at most ``_WIDEST``, but never less than the
-        demanded half width.
+        All rounds together have an interval that is narrower by √``rounds``, so each round may stop
+        earlier. The result is at most ``_WIDEST``, but never less than the trial demands.
         """
         demanded = self.trial.relative_half_width
         return min(demanded * Decimal(self.rounds).sqrt(), max(demanded, _WIDEST))
@@ -70,10 +67,8 @@ def visits(
 ) -> Iterator[Visit]:
     """Yield the rounds of a run in order: round 1 of each trial, then round 2, and so on.
 
-    ``rounds_asked`` gives numbers of rounds by trial id, by default 1. ``rounds_stored`` returns
-    how many rounds of a trial are stored already; these are left out. A trial whose rounds are all
-    stored gets one visit with the mark ``stored``. The run then reports the trial without measuring
-    it.
+    ``rounds_asked`` is by trial id, by default 1. Rounds that are stored already are left out. A
+    trial whose rounds are all stored gets one visit with the mark ``stored``.
     """
     rounds = {trial.id: rounds_asked.get(trial.id, 1) for trial in trials}
     most = max(rounds.values(), default=1)

@@ -1,7 +1,6 @@
 """The memory that a model needs in training or inference at each batch size.
 
-``execute.sizing`` estimates this memory, and ``plan.make`` compares it with the memory of a
-machine.
+``execute.sizing`` estimates this memory, and ``plan.make`` compares it with a machine's memory.
 """
 
 from __future__ import annotations
@@ -19,14 +18,11 @@ PROCESS_BYTES = 104 * 2**20
 class Footprint:
     """Memory that a run of a graph needs at a batch size.
 
-    - ``weight_bytes``: parameters and running statistics.
-    - ``fixed_bytes``: the part of ``weight_bytes`` that no step changes.
-    - ``carried_bytes``: values that a step changes for the next, such as the optimizer's states.
-    - ``in_place_bytes``: the part of ``carried_bytes`` whose new values overwrite the old values.
-    - ``activation_bytes``: peak of the intermediate results and gradients.
-    - ``exchanged_bytes``: inputs, targets and outputs of a batch.
-    - ``pool_bytes``: batches that wait on the host.
-    - ``folded_bytes``: constants that a session computes when it opens.
+    ``weight_bytes`` are parameters and running statistics; no step changes ``fixed_bytes`` of them.
+    ``carried_bytes`` are values that a step changes for the next, such as the optimizer's states.
+    The new values of ``in_place_bytes`` overwrite the old ones. ``activation_bytes`` is the peak of
+    intermediate results and gradients. ``exchanged_bytes`` are a batch's inputs, targets and
+    outputs, ``pool_bytes`` the waiting batches, ``folded_bytes`` constants that a session computes.
     """
 
     mode: Mode
@@ -53,11 +49,7 @@ class Footprint:
 
     @property
     def host_bytes(self) -> int:
-        """Bytes of memory on the host that the run needs besides ``device_bytes``.
-
-        This memory is for the first values of the weights, the waiting batches, and the process
-        itself.
-        """
+        """Host bytes besides ``device_bytes``: initial weights, waiting batches, the process."""
         return self.weight_bytes + self.pool_bytes + PROCESS_BYTES
 
     def memory_bytes(self, provider: Provider) -> int:

@@ -1,8 +1,7 @@
 """Search over batch sizes (a sweep): the next batch size to try, or the reason to stop.
 
 The batch size doubles until memory runs out, throughput falls, a step takes too long, or no larger
-batch exists. Bisection then finds the largest batch size that fits in memory. ``execute.run``
-reports the outcome of each size.
+batch exists. Bisection then finds the largest batch size that fits in memory.
 """
 
 from __future__ import annotations
@@ -30,10 +29,9 @@ _LONGEST_STEP_BUDGETS = 3
 
 @dataclass(frozen=True)
 class Sweep:
-    """A series of trials that differ only in their batch size.
+    """A series of trials that differ only in their batch size, each in ``rounds`` processes.
 
-    ``trial`` has the smallest batch size. ``largest`` is the largest batch size to try, and
-    ``bound`` says why no larger size is tried. Each trial is measured in ``rounds`` processes.
+    ``trial`` has the smallest size. ``bound`` says why no size above ``largest`` is tried.
     """
 
     trial: Trial
@@ -103,8 +101,7 @@ Point = MeasuredSize | SizeFailure
 def next_size(sweep: Sweep, points: Sequence[Point]) -> int | SweepEnd:
     """The next batch size of a sweep to try, or the end of the sweep with its reason.
 
-    ``points`` are the outcomes so far, one for each size. A size that ran out of memory is an upper
-    limit, unless a larger size ran.
+    A size that ran out of memory is an upper limit, unless a larger size ran.
     """
     ran = sorted(
         (p for p in points if isinstance(p, MeasuredSize)), key=lambda point: point.batch_size
@@ -127,10 +124,7 @@ def next_size(sweep: Sweep, points: Sequence[Point]) -> int | SweepEnd:
 
 
 def ladder(sweep: Sweep) -> Iterator[int]:
-    """All batch sizes that a sweep tries if nothing stops it early.
-
-    The sizes double from the smallest. The last size is the largest size of the sweep.
-    """
+    """All batch sizes of an undisturbed sweep: the smallest, doubled sizes, and the largest."""
     size = sweep.trial.batch_size
     while size < sweep.largest:
         yield size

@@ -1,7 +1,4 @@
-"""A trial: a piece of work to be timed. Trials of equal work have equal ids.
-
-``plan.work`` defines the kinds of work.
-"""
+"""A trial: a piece of work to be timed. Trials of equal work have equal ids."""
 
 from __future__ import annotations
 
@@ -77,8 +74,7 @@ Number = Annotated[int, Field(ge=0, lt=2**63)]
 class SessionSettings(BaseModel):
     """Settings of ONNX Runtime; 0 threads means one thread for each core.
 
-    ``tf32`` lets CUDA round the factors of fp32 products to TF32. ``cuda_graph``, ``device`` and
-    ``device_memory_limit_bytes`` are for the CUDA provider, see ``specs.study.Cuda``.
+    ``tf32`` lets CUDA round factors of fp32 products. See ``specs.study.Cuda`` for the last three.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -97,14 +93,12 @@ _OF_SESSION = tuple(name for name in SessionSettings.model_fields if name != "tf
 class Trial(BaseModel):
     """A model, mode, provider and batch size, and everything else that defines the timed work.
 
-    ``batch_size`` counts examples in a step, or sequences in a decoder's phase (prefill or
-    decoding). Under LoadGen, it is the largest number of examples that the model gets at once.
-    ``runtime`` is the package and version that executes the work (for requests, an engine),
-    ``producer`` the version of epochcost. ``spec_sha256`` is a digest of the part of the model's
-    spec that decides what the trial computes. ``vcpus`` is None for all CPUs. If
-    ``stored_weights``, parameters are constants of the graph. ``former`` has settings that only
-    older versions of epochcost had, so that an old trial keeps its id: a digest of all settings. As
-    JSON, a trial is a flat table.
+    ``batch_size`` counts examples in a step, or sequences in a decoder's phase. Under LoadGen, it
+    is the largest number of examples that the model gets at once. ``runtime`` is the package and
+    version that executes the work (for requests, an engine), ``producer`` the version of epochcost.
+    ``spec_sha256`` is from `plan.digests`. ``vcpus`` is None for all CPUs. If ``stored_weights``,
+    parameters are constants of the graph. ``former`` has settings of older versions only, so that
+    an old trial keeps its id: a digest of all settings. As JSON, a trial is a flat table.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -160,10 +154,7 @@ class Trial(BaseModel):
 
     @property
     def expected_seconds(self) -> Decimal:
-        """Expected duration of the measurement in seconds.
-
-        The duration is the time budget, or the usual duration of such work if that is longer.
-        """
+        """Expected seconds to measure: the time budget, or the work's usual time if longer."""
         return max(self.budget_seconds, self.work.usual_seconds)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
@@ -184,11 +175,10 @@ class Trial(BaseModel):
 
     @cached_property
     def variant(self) -> str:
-        """The settings in which the trial differs from the default settings, as text.
+        """The settings that differ from the default settings, as text; empty for default settings.
 
-        The text is empty for default settings. It never names the threads, the runtime's version,
-        or the use of CUDA graphs. Reports treat results that differ only in version or CUDA graphs
-        as repetitions. Of repetitions on a host, reports show one result, usually the latest.
+        The text never names threads, the runtime's version or CUDA graphs. Reports treat results
+        that differ only in version or CUDA graphs as repetitions.
         """
         session = self.session
         parts = {

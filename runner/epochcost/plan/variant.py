@@ -1,8 +1,6 @@
-"""Variants of trials that a study names: numbers of CPUs and precisions.
+"""Variants of trials, such as precisions and numbers of CPUs, and reasons why one cannot run.
 
-This module says why a provider, a mode or a GPU does not support a variant. The compute
-capabilities that each onnxruntime-gpu package supports come from the kernels in its wheel for Linux
-on x86-64. See docs/how-to/measure-a-rented-gpu.md, "On older GPUs".
+See docs/how-to/measure-a-rented-gpu.md, "On older GPUs".
 """
 
 from __future__ import annotations
@@ -26,10 +24,9 @@ NO_BF16_ON_CPUS = (
 
 
 def pinned_cpus(study: Study, provider: Provider, cpus: int | None) -> tuple[int | None, ...]:
-    """How many CPUs the trials of a study are pinned to; None for trials without pinning.
+    """How many CPUs a study's trials on the CPU are pinned to; None for trials without pinning.
 
-    Only trials of the CPU provider are pinned. Pinning emulates a smaller machine. So a number that
-    equals ``cpus``, the number of CPUs of this machine, becomes None.
+    Pinning emulates a smaller machine, so ``cpus``, all CPUs of this machine, becomes None.
     """
     if study.vcpus is None or provider != "cpu":
         return (None,)
@@ -37,10 +34,7 @@ def pinned_cpus(study: Study, provider: Provider, cpus: int | None) -> tuple[int
 
 
 def unsupported_reason(trial: Trial, gpus: int | None = None) -> str | None:
-    """Why a trial's settings, such as provider and precision, cannot be combined; None if they can.
-
-    ``gpus`` is the number of GPUs, None if unknown.
-    """
+    """Why a trial's settings cannot be combined, else None; ``gpus`` is None if unknown."""
     precision, work = trial.precision, trial.work
     on_cpu, device = trial.provider == "cpu", trial.session.device
     trained = ", ".join(_TRAINED_IN)
@@ -72,10 +66,7 @@ def unsupported_reason(trial: Trial, gpus: int | None = None) -> str | None:
 def session_settings(
     study: Study, precision: Precision, vcpus: int | None, provider: Provider
 ) -> SessionSettings:
-    """ONNX Runtime's settings for a trial of a study; a CPU trial has no GPU settings.
-
-    If the study sets no number of threads, a pinned trial has ``vcpus`` threads.
-    """
+    """ONNX Runtime's settings for a trial; by default, a pinned trial has ``vcpus`` threads."""
     cuda = study.cuda if provider == "cuda" else Cuda()
     limit = cuda.memory_limit_gib
     return SessionSettings(
@@ -113,20 +104,14 @@ CUDA_NEEDS_X86 = "its CPU is an Arm CPU, and ONNX Runtime with CUDA is packaged 
 
 
 def declared_obstacle(runtime: str, machine: Hardware) -> str | None:
-    """The reason why an ONNX Runtime package cannot compute on the GPUs that a spec declares.
-
-    None if the package can compute on these GPUs, or if that is unknown.
-    """
+    """Why an ONNX Runtime package cannot use the GPUs of a spec; None if it can or if unknown."""
     if machine.is_module_with_arm:
         return f"{machine.id} cannot use CUDA: {CUDA_NEEDS_X86}; use `--provider cpu` there"
     return missing_kernels(runtime, machine.compute_capability)
 
 
 def missing_kernels(runtime: str, capability: str | None) -> str | None:
-    """The reason why an ONNX Runtime package cannot compute on a GPU of this compute capability.
-
-    None if the package can compute on such a GPU, or if that is unknown.
-    """
+    """Why a package cannot use a GPU of this ``capability``; None if it can or if unknown."""
     ranges = _supported_capability_ranges(runtime)
     if not ranges or capability is None or _serves(ranges, capability):
         return None
@@ -150,10 +135,7 @@ def _remedy(capability: str) -> str:
 
 
 def _supported_capability_ranges(runtime: str) -> _Ranges:
-    """The compute capabilities for which a package of ONNX Runtime has kernels.
-
-    Empty if the package is not for CUDA, or if its kernels are unknown.
-    """
+    """Compute capabilities that a package has kernels for; empty if unknown or not for CUDA."""
     release = re.match(rf"{_PACKAGE}(\d+)\.(\d+)", runtime)
     if release is None:
         return ()

@@ -1,8 +1,6 @@
 """The kinds of work in a trial: steps, a load by LoadGen, a decoder's phase, and requests.
 
-The class of each kind gives a title and the keys that describe the work in a trial's stored JSON.
-``planned_work`` lists the work that a study plans for a model. ``execute`` writes the files for the
-work and estimates the memory that the work needs. ``measure`` measures the work.
+``execute`` writes the files for the work and estimates its memory. ``measure`` measures the work.
 """
 
 from __future__ import annotations
@@ -63,10 +61,9 @@ STEPS = Steps()
 class Load(_Kind):
     """Inference under a scenario of MLPerf's LoadGen.
 
-    ``server_latency_ms`` is the upper bound of the latency at ``latency_percentile``.
-    ``maximum_delay_ms`` is how long a sample may wait for others in its batch. ``compliant`` is
-    False, because the results are not official ones of MLPerf. Settings that ``scenario`` does not
-    use are None.
+    ``server_latency_ms`` is the upper bound of the latency at ``latency_percentile``. A sample may
+    wait ``maximum_delay_ms`` for others in its batch. ``compliant`` is False: the results are not
+    official ones of MLPerf. Settings that ``scenario`` does not use are None.
     """
 
     kind: Literal["load"] = "load"
@@ -90,18 +87,12 @@ class Load(_Kind):
 
     @property
     def bound_seconds(self) -> float | None:
-        """Latency bound of the server scenario, in seconds.
-
-        None in other scenarios or without a declared bound.
-        """
+        """Latency bound in seconds; None unless declared, and in scenarios other than "server"."""
         return None if self.server_latency_ms is None else float(self.server_latency_ms) / 1e3
 
 
 class Phase(_Kind):
-    """A phase of a decoder: reading a prompt of ``tokens`` tokens, or decoding the next token.
-
-    In decoding, the cache already contains ``tokens`` tokens.
-    """
+    """A decoder's phase: read a prompt of ``tokens`` tokens, or decode one after as many tokens."""
 
     scenario: ClassVar[Scenario] = "batch"
     decodes: ClassVar[bool] = True
@@ -122,10 +113,7 @@ class Phase(_Kind):
 
     @property
     def new_tokens(self) -> int:
-        """Number of tokens that one pass through the graph adds to each sequence in the cache.
-
-        In "prefill", these are all tokens of the prompt, in decoding one token.
-        """
+        """Tokens that a pass adds to each cached sequence: the whole prompt, or one in decoding."""
         return self.tokens if self.name == "prefill" else 1
 
     @property
@@ -156,11 +144,7 @@ class Requests(spec.Requests):
 
     @property
     def load(self) -> Load:
-        """The settings of LoadGen, which sends these requests in its scenario "server".
-
-        The latency bound of the settings is the bound for the first token. The bound for further
-        tokens, ``token_ms``, is not part of the settings.
-        """
+        """LoadGen's settings; their latency bound is for the first token, not further tokens."""
         return Load(
             scenario="server",
             server_latency_ms=Decimal(self.first_token_ms),
@@ -169,18 +153,14 @@ class Requests(spec.Requests):
 
     @property
     def stored(self) -> Mapping[str, BaseModel]:
-        """The keys and values that describe this work in a trial's stored JSON.
-
-        The key ``load`` has LoadGen's settings, the key ``requests`` the fields of this object.
-        """
+        """LoadGen's settings and this object, by their keys in a trial's stored JSON."""
         return {"load": self.load, "requests": self}
 
     @property
     def usual_seconds(self) -> Decimal:
         """Usual duration in seconds of a whole measurement, which consists of many LoadGen runs.
 
-        If the machine sustains only a low request rate, the measurement takes longer, because each
-        run also needs a minimum number of requests.
+        At a low request rate, it takes longer, because each run needs a minimum of requests.
         """
         shares = len({*self.load_percents} - {100})
         bounds = sum(BOUNDS_LONG[purpose] * count for purpose, count in _USUAL_RUNS.items())
@@ -204,9 +184,8 @@ def tagged(stored: Mapping[str, Any]) -> Any:
 def planned_work(study: Study, model: Model, mode: Mode) -> Iterator[tuple[Work, int]]:
     """Yield the work that a study plans for a model besides steps, each with a batch size.
 
-    In inference, this is a decoder's requests and phases, or loads by LoadGen; in training,
-    nothing. The batch size of a phase is its number of sequences. The batch size of requests or a
-    load is the largest number of sequences or examples computed together.
+    Training has no such work. The batch size is a phase's number of sequences, or the largest
+    number of sequences or examples computed together for requests or a load.
     """
     if mode == "training":
         return
