@@ -228,11 +228,12 @@ def test_memory_for_people(size_bytes: float, expected: str) -> None:
     ("low", "high", "shown"),
     [
         ("110808.20", "277019.91", "$111,000 to $277,000"),
-        ("99.96", "155.88", "$100 to $156"),
+        ("14.0453", "28.54", "$14.05 to $28.54"),
+        ("99.96", "155.88", "$99.96 to $156"),
         ("0.1234", "9.999", "$0.12 to $10.00"),
         ("0.1245", "0.13451", "$0.12 to $0.13"),
     ],
 )
-def test_a_range_of_money_claims_three_digits(low: str, high: str, shown: str) -> None:
-    """A range shows three digits at most, since a wide range has no exact cents."""
+def test_a_range_of_money_has_few_digits(low: str, high: str, shown: str) -> None:
+    """The ends of a range have cents below 100, and three digits from 100 upwards."""
     assert money_range(Decimal(low), Decimal(high)) == shown

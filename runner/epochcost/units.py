@@ -37,7 +37,7 @@ _PART = re.compile(
 _NUMBER = re.compile(r"\s*[0-9]+(?:\.[0-9]+)?\s*")
 _COMMA_OF_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _BILLIONTH, _NANOSECOND = Decimal("1e-9"), 1e-9
-_CONTEXT_OF_THREE = Context(prec=3, rounding=ROUND_HALF_EVEN)
+_CONTEXT_OF_THREE, _LARGE = Context(prec=3, rounding=ROUND_HALF_EVEN), Decimal("99.995")
 # Values from each limit upward are divided by this scale and get this prefix.
 _PREFIXES = ((999.5e9, 1e12, "T"), (999.5e6, 1e9, "G"), (999.5e3, 1e6, "M"), (0, 1e3, "k"))
 # Times below each limit, in seconds, are multiplied by this factor and shown in this unit.
@@ -156,15 +156,15 @@ def symbol(currency: str) -> str:
 
 
 def money_range(low: Decimal, high: Decimal, currency: str = "USD") -> str:
-    """Format a range of amounts with three significant digits; equal ends give one amount."""
+    """Format a range of amounts as `money_about` does; equal ends give one amount."""
     return " to ".join(dict.fromkeys(money_about(end, currency) for end in (low, high)))
 
 
 def money_about(amount: Decimal, currency: str = "USD") -> str:
-    """Format an amount of money with three significant digits."""
-    # Smaller amounts have at most three digits: rounding them twice would change the last one.
-    rounded = _CONTEXT_OF_THREE.plus(amount) if amount.copy_abs() >= 1 else amount
-    return money(rounded, currency, 0 if rounded >= 100 else None)
+    """Format an amount of money: three significant digits from 100 upwards, cents below."""
+    if amount.copy_abs() < _LARGE:
+        return money(amount, currency)
+    return money(_CONTEXT_OF_THREE.plus(amount), currency, 0)
 
 
 def significant_places(amount: Decimal, digits: int) -> int:

@@ -6,6 +6,7 @@
   const { AS_FAST, bill, candidates, interruptions, timed } = window.epochcostWays, odds = window.epochcostOdds;
 
   const MOST_TOKENS = 1e7; // as in the form
+  const UNTIMED = "No time of this job on your machine is known or predicted; the machine's memory may be too small.";
 
   /* The period of a total. */
   function run(question) { return question.job === "batch" ? "batch" : "training"; }
@@ -15,9 +16,9 @@
     return { once: "in all", year: "a year" }[question.every] || "a month";
   }
 
-  /* Predicted amounts have at most three digits, as on other pages. */
+  /* Predicted amounts from 100 upwards have three digits, as on other pages. */
   function amount(value, { plan, timing }) {
-    return money(timing.kind === "predicted" && value >= 1 ? Number(value.toPrecision(3)) : value, plan.currency);
+    return money(timing.kind === "predicted" && value >= 100 ? Number(value.toPrecision(3)) : value, plan.currency);
   }
 
   /* An amount as the reader entered it. */
@@ -68,7 +69,7 @@
     if (!question.single || serves) { cell(made, range(way, "total", words), true, mean.total); }
     cell(made, range(way, "each", words), true, mean.each);
     cell(made, range(way, "seconds", duration), true, mean.seconds);
-    if (serves) { cell(made, [`${mean.machines} × `, small(`${rounded(100 * mean.load, 2)} % busy`)], true, mean.machines); }
+    if (serves) { cell(made, [`${rounded(mean.machines, 15)} × `, small(`${rounded(100 * mean.load, 2)} % busy`)], true, mean.machines); }
     cell(made, chances(way, best), true, way.wins || 0);
     const precision = timing.precision && `, ${timing.precision}${timing.precision === "mixed" ? " precision" : ""}`;
     cell(made, noted(badge(way, shapes, form.dataset.ecRoot + question.compared), `${timing.software}${precision}, batch ${timing.batch}${way.apart && `; ${way.apart}`}`));
@@ -101,11 +102,11 @@
     const { mean, timing } = way, words = element("p", "", { className: "ec-verdict" }), { single } = question;
     const total = amount(mean.total, way), each = amount(mean.each, way), time = duration(mean.seconds);
     const period = single && per(question) === "in all" ? "" : ` ${per(question)}`;
-    const parallel = mean.machines > 1 ? ` It takes ${mean.machines} machines in parallel.` : "";
+    const parallel = mean.machines > 1 ? ` It takes ${rounded(mean.machines, 15)} machines in parallel.` : "";
     const weekly = way.mine && question.job !== "serve" ? `, if it is in use ${rounded(168 * mean.used, 3)} hours a week in all` : "";
     const ends = spread(way, "total", value => amount(value, way)), between = ends && ` (${ends}${timing.kind === "predicted" ? " in 9 of 10 cases" : ""})`;
     words.append(element("strong", total + period), question.job === "serve" ?
-      `${between} for ${mean.machines} × ${timing.name}, ${rounded(100 * mean.load, 2)} % busy: ${each} a million requests, 99 % answered within ${time}.${idle(mean)}` :
+      `${between} for ${rounded(mean.machines, 15)} × ${timing.name}, ${rounded(100 * mean.load, 2)} % busy: ${each} a million requests, 99 % answered within ${time}.${idle(mean)}` :
       `${between} on ${timing.name}${single ? "" : `: ${each} a ${run(question)}`}, in ${time}${weekly}.${parallel}`);
     return words;
   }
@@ -233,15 +234,15 @@
   function verdict(question, ways, shapes, stacks, form, costAt) {
     const mine = ways.find(way => way.mine), best = mine || ways.find(way => !way.apart), sure = element("p");
     if (!best) {
-      const spot = question.prices !== "spot" ? "" : " Providers do not state how often they interrupt spot machines" +
-        (question.job === "train" ? ": to rank these, enter “Spot interruptions an hour” under “Your own assumptions”." : ".");
-      return [element("p", ways.length ? `No price of this kind can be compared.${spot}` :
+      const spot = question.prices !== "spot" ? "" : " Providers do not state how often they interrupt spot machines: " +
+        (question.job === "train" ? "to rank these, enter “Spot interruptions an hour” under “Your own assumptions”." : "choose another kind of price.");
+      return [element("p", question.own ? UNTIMED : ways.length ? `No price of this kind can be compared; the list below says why.${spot}` :
         "No machine has both a time and a price of this kind for this job.", { className: "ec-verdict" })];
     }
     sure.append(badge(best, shapes, form.dataset.ecRoot + question.compared), " ", certainty(best, question), counted(form, question, best));
     sure.append(small(mine ? beside(question, ways, costAt) : (question.job === "serve" ? "" : fastest(ways, best)) + lower(best, stacks, form)));
     const closest = best.misses && !mine ? [element("p", "No machine is within the limits. The closest:")] : [];
-    if (question.own && !mine) { closest.unshift(element("p", "No time of this job on your machine is known or predicted; the machine's memory may be too small.")); }
+    if (question.own && !mine) { closest.unshift(element("p", UNTIMED)); }
     const doubt = unconfirmed(best, ways);
     return [
       asked(form, question), ...closest, answer(question, best), ...kept(best), ...(doubt ? [element("p", doubt)] : []), sure, lines(question, best)

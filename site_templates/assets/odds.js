@@ -83,8 +83,7 @@
   }
 
   /* Add to each way its draws, the probabilities of meeting the limits ``most`` on seconds and total,
-     and that of being the cheapest in its currency, among ``all`` or those that miss the same limits
-     as the first. */
+     and that of being the cheapest in its currency, among ``all`` or those within the limits. */
   function weigh(ways, made, most, all) {
     ways.forEach(way => {
       const { seconds } = way.timing, drawn = draws(way.timing, made);
@@ -95,9 +94,9 @@
       });
     });
     const [first] = ways, rivals = ways.filter(
-      way => way.plan.currency === first.plan.currency && (all || way.misses === first.misses)
+      way => way.plan.currency === first.plan.currency && (all || !way.misses)
     );
-    if (rivals.length < 2) { return; }
+    if (rivals.length < 2 || (first.misses && !all)) { return; }
     const { shares, regrets } = odds(rivals.map(way => way.drawn.total));
     rivals.forEach((way, at) => { Object.assign(way, { wins: shares[at], regret: regrets[at] }); });
   }
@@ -138,7 +137,8 @@
     if (less.exact && more.exact) { return " (neither has a range)"; }
     const [low, high] = ratio(more.drawn[key], less.drawn[key]).map(digits);
     const wins = share(less.drawn[key], (value, draw) => value < more.drawn[key][draw]);
-    return ` (likely ${low} to ${high} times; ${word} in ${scenarios(wins)} scenarios)`;
+    const likely = low === high ? "" : `likely ${low} to ${high} times; `;
+    return ` (${likely}${word} in ${scenarios(wins)} scenarios)`;
   }
 
   window.epochcostOdds = { beside, bounded, limits, multiple, ratio, scenarios, sureness, weigh };

@@ -86,7 +86,7 @@
     cell(made, [amount(monthly(offer.mean, question))], true, offer.mean);
     if (api) { return made; }
     const most = 1 / capacity.request;
-    cell(made, noted(String(offer.machines), `${rounded(100 * offer.rate / most / offer.machines, 2)} % busy`), true, offer.machines);
+    cell(made, noted(rounded(offer.machines, 15), `${rounded(100 * offer.rate / most / offer.machines, 2)} % busy`), true, offer.machines);
     cell(made, [rounded(most, 3)], true, most);
     [capacity.first, capacity.token].forEach(time => cell(made, [duration(time)], true, time));
     return made;
@@ -139,14 +139,14 @@
   function month({ api, plan, capacity, machines, low, mean, high }, question) {
     const amount = cost => money(monthly(cost, question), (api || plan).currency), usual = `${amount(mean)} a month`;
     if (low === high) { return usual; }
-    const more = `${amount(high)} if it takes ${Math.round(machines * high / mean)} machines`;
+    const more = `${amount(high)} if it takes ${rounded(Math.round(machines * high / mean), 15)} machines`;
     return `${usual} (${low === mean ? more : `${amount(low)} to ${amount(high)}${capacity.ends ? " in nine of ten cases" : ""}`})`;
   }
 
   /* The cheapest machine at a price without doubts, if the first one has doubts. */
   function confirmed(offered, { plan }, question) {
     const sure = plan?.unconfirmed && offered.find(offer => offer.plan && !reserved(offer) && !offer.plan.unconfirmed);
-    return sure ? ` At a confirmed price: ${month(sure, question)}, for ${sure.machines} × ${sure.decoder.name}, price of ${sure.plan.as_of}.` : "";
+    return sure ? ` At a confirmed price: ${month(sure, question)}, for ${rounded(sure.machines, 15)} × ${sure.decoder.name}, price of ${sure.plan.as_of}.` : "";
   }
 
   /* How the time of a machine is known, with the mark that charts draw for it. */
@@ -166,7 +166,7 @@
   function place(offer, shapes) {
     const { api, plan, decoder, capacity, machines, rate, mean } = offer, million = `${money(mean, (api || plan).currency)} a million tokens`;
     if (api) { return `from ${api.name}: ${million} (${priceOf(offer)})`; }
-    return `for ${machines} × ${decoder.name} in ${decoder.precision}, ${rounded(100 * rate * capacity.request / machines, 2)} % busy: ` +
+    return `for ${rounded(machines, 15)} × ${decoder.name} in ${decoder.precision}, ${rounded(100 * rate * capacity.request / machines, 2)} % busy: ` +
       `${million} (${kind(offer, shapes)}; ${priceOf(offer)})`;
   }
 

@@ -185,7 +185,7 @@ class _LayoutForecast:
     def seconds_between_tokens(self) -> float:
         """Mean seconds between tokens of a sequence, after its first token."""
         if self.sequences == 1 or self.output == 1:
-            return self.token.seconds
+            return self.lone_token.seconds
         whole = self.output * self.token.seconds - self.first_token.seconds
         return max(self.lone_token.seconds, whole / (self.output - 1))
 

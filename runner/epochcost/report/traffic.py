@@ -184,7 +184,7 @@ def _token_seconds_program() -> Json:
         # The polynomial, which was fitted to longer prompts, may be negative for a short one.
         waited = sequences * maximum(Decimal(0), read) + once
         token = loaded * (full + waited / _OUTPUT)
-        later = where(_OUTPUT <= 1, token, (_OUTPUT * token - first) / (_OUTPUT - 1))
+        later = where(_OUTPUT <= 1, single, (_OUTPUT * token - first) / (_OUTPUT - 1))
         return answers_program(
             {
                 "fitting": room / kept,
