@@ -25,10 +25,9 @@ from epochcost.results.records import Agreement, OutputDifference
 
 
 def agreement(job: Job, outputs: Mapping[str, Array]) -> Agreement | None:
-    """Compare ``outputs`` of the trial's first step with the outputs of that step in fp32.
+    """Compare ``outputs`` of a trial's first step with fp32; None if the job has no reference.
 
-    None if the job has no reference. Raises JobError if no output of floats can be compared, or if
-    a number is finite in fp32 but not in the trial.
+    Raises JobError if no float output can be compared, or if a number is finite only in fp32.
     """
     if job.reference is None:
         return None
@@ -88,8 +87,7 @@ def _largest_changed(exact: Array, got: Array) -> float | None:
 def held_out_loss(job: Job, values: Mapping[str, Array]) -> float | None:
     """The mean loss over the held-out batches, with the parameters in ``values``.
 
-    None if the job has no evaluation. State that the model carries from batch to batch starts at
-    zero. Raises JobError for an input without a value, and for a loss that is not finite.
+    None without an evaluation. Raises JobError if an input has no value or the loss is not finite.
     """
     if job.evaluation is None:
         return None
@@ -118,11 +116,7 @@ def held_out_loss(job: Job, values: Mapping[str, Array]) -> float | None:
 
 
 def require_finite(job: Job, output: Callable[[str], Array]) -> None:
-    """Raise JobError if an output of the last training step has a number that is not finite.
-
-    ``output`` returns an output by its name. With infinite numbers or NaN, steps may take more or
-    less time than usual.
-    """
+    """Raise JobError if an output of the last training step has a number that is not finite."""
     if job.mode == "training":
         for name in job.outputs:
             values = output(name)

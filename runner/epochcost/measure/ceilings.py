@@ -1,7 +1,6 @@
-"""Benchmark of a machine's peak rates ("ceilings") of matrix products and memory copies.
+"""Benchmark peak rates ("ceilings") of matrix products and memory copies in ONNX Runtime.
 
-The process ``python -m epochcost.measure.ceilings WORK`` gets a ``CeilingWork`` as JSON and prints
-a JSON list of ``Ceiling``. It computes on ONNX Runtime, as a trial does.
+``python -m epochcost.measure.ceilings WORK`` turns a JSON CeilingWork into a JSON list of Ceiling.
 """
 
 from __future__ import annotations
@@ -77,9 +76,9 @@ def ceilings_here(
 ) -> tuple[Ceilings, bool]:
     """Peak rates of this host, and whether this call measured them.
 
-    Unless ``again``, the rates stored in ``folder`` are returned if they are of this host and
-    runtime, and their file has the current format. ``device`` is the number that CUDA gives a GPU.
-    Raises CapabilityError if measuring or storing fails, or if another run writes to the folder.
+    Unless ``again``, rates in ``folder`` for this host and runtime in the current format are
+    returned. Raises CapabilityError if measuring or storing fails, or if another run writes to the
+    folder.
     """
     environment = detect_environment()
     stored = None if again else find_ceilings(folder, hardware.id, provider, environment)
@@ -121,10 +120,7 @@ def _work(provider: Provider, device: int, environment: Environment) -> CeilingW
 
 
 def measure_apart(work: CeilingWork) -> tuple[Ceiling, ...]:
-    """Measure peak rates in a separate process.
-
-    Raises CapabilityError if the process fails or takes longer than ``_LONGEST_SECONDS``.
-    """
+    """Measure in a separate process; raises CapabilityError if the process fails or is too slow."""
     try:
         work_json = work.model_dump_json()
         process = run_module(None, _MODULE, work_json, timeout_seconds=_LONGEST_SECONDS)
@@ -137,10 +133,7 @@ def measure_apart(work: CeilingWork) -> tuple[Ceiling, ...]:
 
 
 def measured_ceilings(work: CeilingWork) -> Iterator[Ceiling]:
-    """Yield the peak rates in each precision, for each number of threads.
-
-    An error in fp32 is raised; an error in another precision goes to standard error.
-    """
+    """Yield the rates by precision and number of threads; only errors in fp32 are raised."""
     for precision in work.precisions:
         for threads in work.threads:
             try:
@@ -182,10 +175,7 @@ def _dtype(precision: Precision) -> np.dtype[Any]:
 def _single_operator_model(
     operator: str, input_count: int, shape: Sequence[int], element_type: int
 ) -> bytes:
-    """A serialised ONNX model with one node: inputs ``x0``, ``x1``, … and the output ``y``.
-
-    All have the same shape and type.
-    """
+    """A serialised ONNX model with one node: inputs ``x0``, ``x1``, … and the output ``y``."""
     names = [f"x{index}" for index in range(input_count)]
     ends = [helper.make_tensor_value_info(name, element_type, shape) for name in (*names, "y")]
     node = helper.make_node(operator, names, ["y"])
@@ -203,8 +193,7 @@ def run_on_device(
 ) -> Callable[[], None]:
     """Make a function that runs ``operator`` on ``values`` and waits for the output.
 
-    The values and the output have the same shape. The operator computes in ``precision``. All
-    tensors are bound beforehand, so that no allocation is timed.
+    All tensors have the same shape. They are bound beforehand, so that no allocation is timed.
     """
     shape, dtype = values[0].shape, _dtype(precision)
     model = _single_operator_model(operator, len(values), shape, _element_type(precision))

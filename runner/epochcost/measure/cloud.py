@@ -1,10 +1,8 @@
 """Ask the cloud's metadata service for the type of this machine's instance.
 
-The service is asked only if the firmware or the hypervisor names a cloud, and has
-``PATIENCE_SECONDS`` to answer. The instance's id and the account are not stored.
-
-Sources: EC2's user guide (instance metadata service version 2), Compute Engine (metadata server),
-Azure (Instance Metadata Service).
+No request is sent unless the firmware or the hypervisor names a cloud. The instance's id and the
+account are not stored. Sources: EC2's user guide (instance metadata service version 2), Compute
+Engine (metadata server), Azure (Instance Metadata Service).
 """
 
 from __future__ import annotations
@@ -42,10 +40,7 @@ Ask = Callable[..., str]
 def _ask_service(
     base: str, deadline: float, path: str, headers: Mapping[str, str], method: str = "GET"
 ) -> str:
-    """Ask the service at ``base``, and return its answer as text.
-
-    Raises OSError or HTTPException if no answer comes by ``deadline`` (monotonic time).
-    """
+    """Ask the service; raises OSError or HTTPException if it does not answer by ``deadline``."""
     seconds_left = deadline - time.monotonic()
     if seconds_left <= 0:
         raise TimeoutError("no time left")
@@ -112,10 +107,7 @@ def suspected_cloud(dmi: Path = _DMI, hypervisor: Path = _HYPERVISOR) -> CloudPr
 def instance(
     cloud: CloudProvider | None, base: str = SERVICE
 ) -> tuple[Instance | None, str | None]:
-    """Ask the metadata service of ``cloud`` for this machine's instance type.
-
-    Returns the instance and None, or None and the reason why the instance is unknown.
-    """
+    """The instance from the cloud's metadata service, or None and the reason why it is unknown."""
     if cloud is None:
         return None, "neither the firmware nor the hypervisor names a cloud"
     answers: queue.SimpleQueue[tuple[Instance | None, str | None]] = queue.SimpleQueue()

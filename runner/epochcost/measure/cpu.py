@@ -1,8 +1,4 @@
-"""Read small text files of the kernel, and facts about the CPU.
-
-The facts are the CPU's name, clock policy, hypervisor and quota. System tools get a short time
-limit. If a tool is absent, fails or exceeds its time limit, the tool's fact is unknown.
-"""
+"""Read small text files of the kernel, run system tools, and find facts about the CPU."""
 
 from __future__ import annotations
 
@@ -29,10 +25,7 @@ def read_number(file: Path) -> int | None:
 
 
 def parse_cpu_list(text: str | None) -> frozenset[int]:
-    """Parse a list of CPUs in the kernel's format: ``0-2,5`` is 0, 1, 2 and 5.
-
-    The result is empty if the text has another form.
-    """
+    """Parse the kernel's list of CPUs: ``0-2,5`` is 0, 1, 2 and 5; another form gives no CPU."""
     cpus: set[int] = set()
     for part in (text or "").split(","):
         first, _, last = part.strip().partition("-")
@@ -44,11 +37,7 @@ def parse_cpu_list(text: str | None) -> frozenset[int]:
 
 @dataclass(frozen=True)
 class ControlGroups:
-    """The control groups (groups with resource limits) to which a process belongs.
-
-    ``membership`` is the file /proc/<id>/cgroup of the process, and ``mounted`` the folder of all
-    groups.
-    """
+    """The control groups of a process, which limit its resources."""
 
     membership: Path = Path("/proc/self/cgroup")
     mounted: Path = Path("/sys/fs/cgroup")
@@ -87,10 +76,7 @@ def tool_output(*command: str, any_status: bool = False) -> str | None:
 
 
 def raw_tool_output(*command: str, any_status: bool = False) -> str | None:
-    """Output of a system tool, perhaps empty; None if the tool is absent, fails or is too slow.
-
-    With ``any_status``, a tool may end with an exit status other than 0.
-    """
+    """Output of a system tool; None if absent, too slow or, without ``any_status``, failed."""
     if shutil.which(command[0]) is None:
         return None
     try:
@@ -114,10 +100,7 @@ SYSTEM = Path("/sys/devices/system")
 
 
 def cpu_model(cpuinfo: Path = _CPUINFO) -> str | None:
-    """The CPU's name, with family and model number if a hypervisor has shortened the name.
-
-    Several generations of CPUs are called just "AMD EPYC"; family and model number tell them apart.
-    """
+    """The CPU's name, with family and model number if the name is short, such as "AMD EPYC"."""
     lines = (read_text(cpuinfo) or "").splitlines()
     pairs = (line.partition(":") for line in reversed(lines))
     fields = {key.strip(): value.strip() for key, _, value in pairs}
@@ -149,11 +132,7 @@ def governors(system: Path = SYSTEM) -> str | None:
 
 
 def throttle_count(system: Path = SYSTEM) -> int | None:
-    """How often heat has lowered the clock since the machine's start; None if unknown.
-
-    The result is the sum of the counters ``thermal_throttle`` of all cores and packages, which
-    exist for Intel's CPUs.
-    """
+    """How often heat lowered a clock since the machine's start; None except on Intel's CPUs."""
     files = system.glob("cpu/cpu[0-9]*/thermal_throttle/*_throttle_count")
     counts = [count for count in map(read_number, files) if count is not None]
     return sum(counts) if counts else None
@@ -165,11 +144,7 @@ def virtualisation() -> str | None:
 
 
 def cpu_quota(groups: ControlGroups = OWN_GROUPS) -> float | None:
-    """The CPU time that the control groups allow, as a number of CPUs; None without a limit.
-
-    Version 2 of control groups has quota and period in one file, in which ``max`` means no limit.
-    Version 1 has quota and period in two files, in which -1 means no limit.
-    """
+    """The CPU time that the control groups allow, as a number of CPUs; None without a limit."""
     shares = [
         _unified_quota(file) if file.name == "cpu.max" else _legacy_quota(file)
         for file in groups.files("cpu.max", "cpu", "cpu.cfs_quota_us")

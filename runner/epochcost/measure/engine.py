@@ -1,9 +1,6 @@
 """Serve requests with onnxruntime-genai's engine; only this module imports onnxruntime-genai.
 
-This module writes the folder that the engine reads (graph, weights and configuration), starts the
-engine, and answers the requests that LoadGen sends (see ``token_scenario``). The thread that opened
-the engine adds new requests between two steps of the engine. The engine decides which sequences it
-batches.
+The thread that opened the engine adds requests between two steps. The engine batches sequences.
 """
 
 from __future__ import annotations
@@ -49,11 +46,9 @@ class _OpenRequest:
 class DecoderEngine:
     """An engine that answers requests, each of which names its prompt by a number.
 
-    ``prompt_tokens`` and ``answer_tokens`` are the lengths of prompts and answers in tokens,
-    indexed by the prompt's number. Opening the engine loads the model. ``start_seconds`` is the
-    time that the engine takes to read its files and become ready for requests. Raises
-    CapabilityError if the engine's package is missing. Also raises CapabilityError if the runtime
-    could use a GPU, because the engine does not report where nodes run.
+    ``prompt_tokens`` and ``answer_tokens`` are lengths in tokens, by prompt. ``start_seconds`` is
+    the time to load the model. Raises CapabilityError if the engine's package is missing, or if the
+    runtime could use a GPU, because the engine does not report where nodes run.
     """
 
     def __init__(self, job: Job, decoder: AskedDecoder, folder: Path) -> None:
@@ -81,10 +76,7 @@ class DecoderEngine:
         return bool(self._turns)
 
     def begin(self, number: int, sample: Sample | None = None) -> None:
-        """Ask the engine to answer prompt ``number`` with ``answer_tokens[number]`` tokens.
-
-        ``sample`` is LoadGen's sample for this request, None without LoadGen.
-        """
+        """Send prompt ``number`` to the engine for LoadGen's ``sample`` (None without LoadGen)."""
         prompt, answer = self._prompts[number], self.answer_tokens[number]
         # The engine allocates a cache for the longest session of a batch.
         room = self._genai.RequestOptions()
@@ -98,10 +90,9 @@ class DecoderEngine:
         self._turns[request] = _OpenRequest(sample)
 
     def step(self) -> tuple[list[_OpenRequest], list[_OpenRequest]]:
-        """Let the engine take a step.
+        """Run a step; returns requests that got their first token, and finished requests.
 
-        Returns two lists of requests: requests that got their first token in this step, and
-        finished requests. Raises TrialFailed if a request fails in the engine.
+        Raises TrialFailed if a request fails in the engine.
         """
         first, ended = [], []
         flags = self._genai.EngineEventFlags
@@ -119,10 +110,7 @@ class DecoderEngine:
         return first, ended
 
     def answer(self, numbers: Sequence[int]) -> float:
-        """Answer the prompts ``numbers``, which arrive at the same time, without LoadGen.
-
-        Returns the duration in seconds.
-        """
+        """Answer prompts that arrive together, without LoadGen; returns the seconds it took."""
         begun = time.perf_counter()
         for number in numbers:
             self.begin(number)
@@ -136,9 +124,7 @@ def answer_while(
 ) -> LoadGenLog:
     """Run ``asking``, which sends requests, on another thread; answer them on this thread.
 
-    Returns the result of ``asking``, which is LoadGen's log. ``answers`` tells LoadGen which
-    requests are answered. Only the thread that opened the engine may call this function. Raises the
-    engine's errors.
+    Only the thread that opened the engine may call this. Raises the engine's errors.
     """
     arrived: queue.SimpleQueue[Sample | None] = queue.SimpleQueue()
 
@@ -236,10 +222,7 @@ def _cpu_placement(model: onnx.ModelProto) -> Placement:
 
 
 def _engine_configuration(job: Job, decoder: Decoder, context_length: int) -> dict[str, Any]:
-    """The content of the engine's configuration file.
-
-    It has no length of answers, because each request states its own.
-    """
+    """The engine's configuration file, without answer lengths, which each request states."""
     session: dict[str, Any] = {"log_severity_level": _ERRORS_ONLY}
     if job.session.threads:
         session["intra_op_num_threads"] = job.session.threads

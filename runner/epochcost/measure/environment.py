@@ -1,8 +1,6 @@
 """Describe the machine, its software and the revision of the code, as stored with every result.
 
-Other modules read most of the facts; this module combines them. A fact that cannot be read is None
-or absent, never zero. ``Environment.unknown`` has the reason if the reason is known. ``watch``
-watches the machine while a trial runs.
+A fact that cannot be read is None or absent, never zero; ``Environment.unknown`` may say why.
 """
 
 from __future__ import annotations
@@ -72,10 +70,7 @@ def detect_environment() -> Environment:
 
 
 def timer_step_seconds() -> float | None:
-    """The smallest observed step between two readings of the timer, in seconds.
-
-    The step is the timer's resolution, or the duration of a reading if that is longer.
-    """
+    """The timer's resolution in seconds, or the duration of a reading if that is longer."""
     readings = [time.perf_counter() for _ in range(_TIMER_READINGS)]
     steps = (later - earlier for earlier, later in itertools.pairwise(readings))
     return min((step for step in steps if step > 0), default=None)
@@ -99,11 +94,7 @@ class Revision:
 
 
 def code_revision(folder: Path = CODE) -> Revision | None:
-    """The revision of the code in ``folder``.
-
-    The revision is known if git tracks the code, or if `epochcost launch` installed the code. For
-    other code, such as a package that pip installed from an index, the result is None.
-    """
+    """Revision of code that git tracks or `epochcost launch` installed; None for other code."""
     if (folder / NOTE).is_file():
         commit, state = (folder / NOTE).read_text("utf-8").split()
         return Revision(commit, modified=state == "modified")

@@ -1,8 +1,7 @@
 """Describe NVIDIA's GPUs, find CUDA's numbers for them, and read their state and energy.
 
 CUDA numbers only the GPUs in CUDA_VISIBLE_DEVICES (CUDA programming guide, "CUDA environment
-variables"), but NVML numbers all GPUs. Both number GPUs in the order of the PCI bus. Energy comes
-from the GPU's counter (Volta and later).
+variables"). NVML numbers all GPUs. Both follow the PCI bus. GPUs before Volta count no energy.
 """
 
 from __future__ import annotations
@@ -27,8 +26,7 @@ Handle = Any
 def open_nvml(library: Library = pynvml) -> Iterator[tuple[Handle, ...]]:
     """Open NVML and yield NVML's handles of all GPUs, in the order of the PCI bus.
 
-    Raises ``library.NVMLError`` if there is no driver or the driver does not answer. GPUs for which
-    NVML has no handle are omitted.
+    Raises ``library.NVMLError`` without a working driver. GPUs without a handle are omitted.
     """
     library.nvmlInit()
     try:
@@ -69,8 +67,7 @@ _BY_GROWTH = "NVML, growth of the whole device"
 class DeviceWatch:
     """Reads the state of a trial's GPU; must be created before the worker gets its job.
 
-    ``number`` is CUDA's number of the GPU, and ``handle`` is NVML's handle of the GPU. The owner of
-    this object sets ``processes``, the process ids of the trial, after the worker has started.
+    ``number`` is CUDA's. The owner sets ``processes``, the trial's ids, after the worker's start.
     """
 
     def __init__(self, library: Library, handle: Handle, number: int) -> None:
@@ -85,8 +82,7 @@ class DeviceWatch:
     def in_use(self) -> bool:
         """Whether a process of the trial uses the GPU, or the GPU's used memory has grown.
 
-        In a container, the process ids that the driver lists may differ from the system's, so that
-        only the growth shows the use.
+        In a container, the driver's process ids may differ, so that only the growth is seen.
         """
         return self._trial_process_bytes() > 0 or self._used_memory_growth() >= _CONTEXT_BYTES
 
@@ -181,9 +177,8 @@ def visible_gpus(
 ) -> tuple[Handle, ...]:
     """The handles of the GPUs that CUDA shows to programs, in CUDA's order.
 
-    ``boards`` are the handles of all GPUs. ``visible_devices`` is the value of
-    CUDA_VISIBLE_DEVICES, None if unset: a list of numbers or of complete UUIDs. A UUID may be that
-    of a part of a GPU (MIG). CUDA ignores an entry that names no GPU, and all later entries.
+    ``visible_devices`` is CUDA_VISIBLE_DEVICES (None: unset): numbers, or complete UUIDs of GPUs or
+    parts of GPUs (MIG). CUDA ignores an entry that names no GPU, and all later entries.
     """
     if visible_devices is None:
         return tuple(boards)
@@ -200,10 +195,7 @@ def visible_gpus(
 
 
 def list_gpus(library: Library = pynvml) -> tuple[tuple[Gpu, ...], str | None]:
-    """Describe all GPUs of the machine.
-
-    The second result is the error of an installed driver that does not answer, else None.
-    """
+    """All GPUs, and the error of an installed driver that does not answer, else None."""
     try:
         with open_nvml(library) as boards:
             return _described(library, boards), None

@@ -1,8 +1,4 @@
-"""Measure disturbances of a trial: other programs, the hypervisor, CPU quotas and heat.
-
-A disturbance is the difference between two readings of the kernel's counters. They are read at the
-start and at the end of a period, such as a trial's sampling.
-"""
+"""Measure disturbances of a trial: other programs, the hypervisor, CPU quotas and heat."""
 
 from __future__ import annotations
 
@@ -32,11 +28,10 @@ _NANOSECONDS = 1e-9
 class HostCounters:
     """Readings of the kernel's counters; only differences of two readings have a meaning.
 
-    All times are in seconds, and a missing counter is None. ``working`` is the time in which CPUs
-    ran programs or the kernel, and ``waiting`` is all other time; both are sums over the CPUs.
-    ``steal`` is the part of ``waiting`` that the hypervisor took. ``own_seconds`` is the CPU time
-    of the trial's worker and of its parent process. ``frozen`` is the time for which a CPU quota
-    has stopped these processes. ``throttled`` counts how often heat lowered a clock.
+    Times are in seconds, and None is unknown. ``working`` is the time in which CPUs ran programs or
+    the kernel, ``waiting`` all other time, and ``steal`` the part that the hypervisor took. These
+    three are sums over CPUs. ``own_seconds`` is the CPU time of the trial's processes, which a CPU
+    quota stopped for ``frozen``. ``throttled`` counts how often heat lowered a clock.
     """
 
     at: float
@@ -85,10 +80,7 @@ def _machine_seconds_by_kind() -> Mapping[str, float]:
 
 
 def _cpu_seconds_by_kind(cpus: frozenset[int], system: Path) -> Mapping[str, float]:
-    """CPU seconds by use, such as user and idle, summed over ``cpus``.
-
-    Empty if the system does not count each CPU separately, or if one of ``cpus`` is offline.
-    """
+    """CPU seconds of ``cpus`` by kind; empty if a CPU is offline or not counted separately."""
     try:
         every = psutil.cpu_times(percpu=True)
     except (OSError, psutil.Error):
@@ -116,9 +108,7 @@ def _summed_cpu_seconds(processes: tuple[psutil.Process, ...]) -> float | None:
 def frozen_seconds(groups: ControlGroups) -> float | None:
     """Seconds for which a CPU quota has stopped this process; None if unknown.
 
-    The result is the longest time among all enclosing control groups, since a group stops all
-    groups below it. Version 2 of control groups counts microseconds in ``throttled_usec``, and
-    version 1 counts nanoseconds in ``throttled_time``.
+    The result is the maximum over control groups, since a group stops all groups below it.
     """
     stopped = [_stopped(read_text(file) or "") for file in groups.files(*_STATISTICS)]
     return max((seconds for seconds in stopped if seconds is not None), default=None)
@@ -142,10 +132,7 @@ _REASONS: Mapping[str, str] = MappingProxyType(
 
 
 def host_change(before: HostCounters, after: HostCounters) -> Conditions:
-    """The disturbances between two readings of the counters.
-
-    If a reading lacks a counter, the field in the result is None, and ``unknown`` has the reason.
-    """
+    """Disturbances between two readings; None for a missing counter, with a reason."""
     seconds = after.at - before.at
     counted = after.working + after.waiting - before.working - before.waiting
     own_seconds = _difference(before.own_seconds, after.own_seconds)

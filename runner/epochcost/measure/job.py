@@ -1,8 +1,4 @@
-"""The job that a worker process receives, the messages that it sends, and its failures.
-
-A job contains no arrays. It names files, such as the graph to run and the batches of inputs. All
-messages are frozen records, written as JSON.
-"""
+"""A worker's job, which names files instead of arrays, the worker's messages, and its failures."""
 
 from __future__ import annotations
 
@@ -30,8 +26,7 @@ class CarriedValue(_Frozen):
     """A value that a step reads as ``input`` and passes to the next step as ``output``.
 
     Both have the same type and static shape. All elements of the first value are ``fill``, unless
-    that value is drawn at random or is in a file of the job. If ``in_place``, the output may
-    overwrite the input.
+    it is a parameter. If ``in_place``, the output may overwrite the input.
     """
 
     input: str
@@ -43,11 +38,10 @@ class CarriedValue(_Frozen):
 class SamplingRule(_Frozen):
     """Conditions that end the sampling of a trial.
 
-    ``relative_half_width`` is half the width of the mean's 95 % confidence interval, divided by the
-    mean. Sampling ends at this precision if it has ``minimum_samples`` and has lasted long enough.
-    It must last at least ``minimum_seconds``, and at least the share ``minimum_share`` of
-    ``budget_seconds``. Otherwise, sampling ends after ``most_samples`` or ``budget_seconds``. The
-    warm-up's time counts towards ``budget_seconds``, but its steps are no samples.
+    Sampling ends when half the mean's 95 % confidence interval is at most ``relative_half_width``
+    of the mean, and all minima are reached. Otherwise it ends after ``most_samples`` or
+    ``budget_seconds``. ``minimum_share`` is a share of ``budget_seconds``, which includes the
+    warm-up's time.
     """
 
     relative_half_width: Annotated[float, Field(gt=0, lt=1)] = 0.02
@@ -61,8 +55,8 @@ class SamplingRule(_Frozen):
 class WarmUpRule(_Frozen):
     """Conditions that end the warm-up of a trial, see ``measure.sampling.is_settled``.
 
-    ``minimum_steps`` gives time for lazy allocation and kernel selection, ``minimum_seconds`` for
-    the clocks to rise. The warm-up takes at most ``budget_share`` of the sampling budget.
+    It takes at most ``budget_share`` of the sampling budget. The minima let kernels and clocks
+    settle.
     """
 
     minimum_steps: Annotated[int, Field(ge=1)] = 10
@@ -74,10 +68,9 @@ class WarmUpRule(_Frozen):
 class Evaluation(_Frozen):
     """A graph that computes the loss on held-out batches, before and after a trial's steps.
 
-    ``graph`` has static shapes, and ``loss`` is the name of its scalar output. ``batches`` is an
-    .npz with an array ``[batches, batch, ...]`` for each input that differs between batches. In
-    each evaluation, the values in ``carried`` start at zero, and each batch passes them to the next
-    batch.
+    ``loss`` is the name of its scalar output. ``batches`` is an .npz with an array ``[batches,
+    batch, ...]`` for each input that changes. The values in ``carried`` start at zero and pass from
+    batch to batch.
     """
 
     graph: Path
@@ -94,11 +87,7 @@ class ServingFiles(_Frozen):
 
 
 class AskedDecoder(_Frozen):
-    """A decoder that a serving engine runs, and the requests that the engine gets.
-
-    ``form`` has the decoder's sizes. The decoder's graph is ``JobFiles.graph``. The file
-    ``JobFiles.batches`` has the prompts, their lengths and the lengths of the answers.
-    """
+    """A decoder with the sizes ``form``, and the requests that its serving engine gets."""
 
     form: Decoder
     requests: Requests
@@ -107,9 +96,7 @@ class AskedDecoder(_Frozen):
 class Reference(_Frozen):
     """Files to run a trial's first step in fp32, for comparison with the trial's outputs.
 
-    ``batches`` is a file of arrays by input name (.npz). Only the first batch is compared, and
-    ``examples`` is the number of examples in that batch. If ``provider`` is None, the reference
-    runs on the trial's provider.
+    The first batch in the .npz has ``examples`` examples. Without ``provider``, it is the trial's.
     """
 
     graph: Path
@@ -121,21 +108,17 @@ class Reference(_Frozen):
 class JobFiles(_Frozen):
     """The files that a trial executes, with names and values of some inputs and outputs.
 
-    ``graph`` is an ONNX file with static shapes: the whole training step, or the model for
-    inference. ``batches`` is an .npz with an array ``[pool, batch, ...]`` for each graph input that
-    changes; steps take the batches in turn. ``scalars`` are inputs with one value for the whole
-    trial. ``series`` is an .npz with arrays ``[steps, ...]`` of inputs that follow a schedule;
-    after the end, the last value stays. ``initial`` is an .npz with the first values of parameters.
-    Parameters that it lacks are drawn with the job's seed, as the metadata of ``graph`` says. In
-    inference, a parameter without a value is an error. ``carried`` are the values that a step
-    passes to the next step. ``outputs`` are the names of outputs to read that are not carried.
-    ``reference`` is the same work in fp32, with which outputs are compared. It is None if the trial
-    is in fp32 or was compared in an earlier round, or if a serving engine runs ``graph``.
+    ``graph`` is an ONNX file with static shapes: a whole training step, or a model for inference.
+    ``batches`` is an .npz with an array ``[pool, batch, ...]`` for each graph input that changes;
+    steps take the batches in turn. ``series`` is an .npz with arrays ``[steps, ...]`` of inputs
+    that follow a schedule; after the end, the last value stays. ``initial`` is an .npz of
+    parameters. Parameters that it lacks are drawn with the job's seed, as the metadata of ``graph``
+    says. ``outputs`` are the names of outputs to read that are not carried. ``reference`` is None
+    if no outputs are compared.
 
-    ``serving`` is None for trials that time steps. With `ServingFiles`, the arrays in ``batches``
-    are ``[examples, ...]``, and ``graph`` is the graph for the largest batch size. With
-    `AskedDecoder`, a serving engine runs ``graph``, and ``batches`` has the prompts and the lengths
-    of prompts and answers.
+    ``serving`` is None for trials that time steps. With `ServingFiles`, ``batches`` has arrays
+    ``[examples, ...]``, and ``graph`` is for the largest batch size. With `AskedDecoder`, a serving
+    engine runs ``graph``, and ``batches`` has the prompts and the lengths of prompts and answers.
     """
 
     graph: Path
@@ -153,9 +136,8 @@ class JobFiles(_Frozen):
 class Job(JobFiles):
     """All data that a worker needs for a trial: its files and the settings of its run.
 
-    ``runtime`` is the required package as ``package==version``. ``python`` is the interpreter, by
-    default this program's. Without ``pinning``, all CPUs may be used. ``memory_limit_bytes`` limits
-    memory on the host.
+    ``runtime`` is ``package==version``, and ``python`` None is this interpreter. Without
+    ``pinning``, all CPUs may be used. ``memory_limit_bytes`` limits memory on the host.
     """
 
     mode: Mode
@@ -174,10 +156,9 @@ class Job(JobFiles):
 class Progress(_Frozen):
     """A worker's report of its progress.
 
-    ``samples`` counts the steps of the phase. ``relative_half_width`` is half the width of the
-    mean's confidence interval, divided by the mean; None until this is computed. In the phase
-    ``starting``, ``elapsed_seconds`` counts from the start of the worker, later from the start of
-    the warm-up. The warm-up and all later phases may take ``budget_seconds`` together.
+    ``samples`` counts steps of the phase. ``relative_half_width`` is that of `SamplingRule`, None
+    if not computed. ``elapsed_seconds`` counts from the warm-up's start, or in ``starting`` from
+    the worker's. Warm-up and sampling may take ``budget_seconds``.
     """
 
     phase: Phase

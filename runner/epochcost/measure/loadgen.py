@@ -1,8 +1,7 @@
 """Run MLPerf's LoadGen, a library that sends queries; only this module imports LoadGen.
 
-LoadGen's log has lines ``:::MLLOG {json}``. Its trace has an event for each sample, whose
-``complete_ns`` counts from the scheduled time (mlcommons/inference, loadgen/logging.cc). The module
-also searches for the highest rate of arrivals within latency bounds.
+LoadGen's log has lines ``:::MLLOG {json}``. In its trace, the ``complete_ns`` of a sample counts
+from the scheduled time (mlcommons/inference, loadgen/logging.cc).
 """
 
 from __future__ import annotations
@@ -40,10 +39,7 @@ _SEEDS = {
 
 
 class Sample(Protocol):
-    """A sample in a query of LoadGen.
-
-    ``index`` is the number of the example. An answer names its sample by ``id``.
-    """
+    """A sample in a query: ``index`` is the example's number, and answers name the ``id``."""
 
     id: int
     index: int
@@ -58,9 +54,9 @@ Answered = Callable[[int], None]
 class LoadGenRequest:
     """Settings for a run of LoadGen.
 
-    ``queries_per_second`` is the rate of arrivals. The latency at ``percentile``, a share below 1,
-    may be at most ``bound_seconds``. If ``token_bound_seconds`` is set, it bounds the time per
-    further token, and ``bound_seconds`` the time to the first token. ``trace`` logs every sample.
+    ``bound_seconds`` limits the latency at ``percentile``, a share below 1. If
+    ``token_bound_seconds`` limits the time per further token, ``bound_seconds`` limits the time to
+    the first token.
     """
 
     scenario: LoadScenario
@@ -88,9 +84,8 @@ def missing_loadgen() -> str | None:
 def run_loadgen(request: LoadGenRequest, issue: Issue, folder: Path) -> LoadGenLog:
     """Let LoadGen send queries to ``issue``, and read and remove LoadGen's log in ``folder``.
 
-    A query is a sequence of samples. LoadGen calls ``issue`` on its own threads, so ``issue`` must
-    not raise. Each answered sample must be reported to LoadGen by ``Answers.complete``. Raises
-    CapabilityError if LoadGen is not installed, and TrialFailed if the log has no result.
+    LoadGen's threads call ``issue``, which must not raise; ``Answers.complete`` reports answers.
+    Raises CapabilityError if LoadGen is not installed, TrialFailed if the log has no result.
     """
     loadgen = _loadgen()
     library = loadgen.ConstructQSL(request.examples, request.examples, _ignore, _ignore)
@@ -113,9 +108,8 @@ def run_loadgen(request: LoadGenRequest, issue: Issue, folder: Path) -> LoadGenL
 class Answers:
     """Tells LoadGen which samples are answered, and stores the model's first error.
 
-    No exception may pass through LoadGen. So after an error, all further samples are reported as
-    completed without an answer, and ``raise_fault`` raises the error at the end of the run. The
-    callback ``answered`` gets the number of samples answered so far.
+    No exception may pass through LoadGen. So after an error, further samples count as completed
+    without an answer, and ``raise_fault`` raises the error at the end.
     """
 
     def __init__(self, answered: Answered) -> None:
@@ -123,10 +117,7 @@ class Answers:
         self.fault: Exception | None = None
 
     def attempt(self, answer: Callable[[], None]) -> None:
-        """Call ``answer``, which computes answers, and store the error that it raises.
-
-        After an error, further calls do nothing.
-        """
+        """Call ``answer`` and store the error that it raises; do nothing after an error."""
         if self.fault is None:
             try:
                 answer()
@@ -203,10 +194,7 @@ _SAMPLE = re.compile(rb'"query_seq":\d+,.*?"complete_ns":(\d+)')
 
 @dataclass(frozen=True)
 class LoadGenLog:
-    """The parsed log of a LoadGen run.
-
-    ``values`` has keys such as "result_validity". ``latencies`` (ns) are empty without a trace.
-    """
+    """A run's log: ``values`` by key, and ``latencies`` in nanoseconds, empty without a trace."""
 
     values: dict[str, Any]
     summary: str
@@ -240,10 +228,7 @@ def _read_logs(folder: Path) -> LoadGenLog:
 def run_record(
     log: LoadGenLog, purpose: Purpose, minimum_seconds: float, rate_asked: float | None
 ) -> LoadGenRun:
-    """The record to store for a run of LoadGen.
-
-    ``rate_asked`` is the requested rate of arrivals, None in the scenario "offline".
-    """
+    """The record of a run; ``rate_asked``, in samples per second, is None if "offline"."""
     values = log.values
     # Keys of the samples per second: of all samples offline, of completed samples for a server.
     keys = ("result_samples_per_second", "result_completed_samples_per_sec")
@@ -267,10 +252,9 @@ _LATENCY_KEYS = ("{}_latency_ns", "{}_percentile_latency")
 
 
 def latency_record(values: dict[str, Any], plain: str, percentile: str) -> Latency:
-    """Make the record of a latency from ``values``, the content of LoadGen's log by key.
+    """Make a latency's record from LoadGen's log; ``plain`` and ``percentile`` are key formats.
 
-    ``plain`` and ``percentile`` are format strings of keys. In ``plain``, the braces become "min",
-    "mean" or "max". In ``percentile``, they become a percentage, such as "99.00".
+    Braces in ``plain`` become "min", "mean" or "max", those in ``percentile`` such as "99.00".
     """
     keys = {"minimum": "min", "mean": "mean", "maximum": "max"}
     names = {name: plain.format(key) for name, key in keys.items()}
@@ -317,11 +301,9 @@ class LoadGenTrial(ABC):
     ) -> bool:
         """Find the highest rate that keeps the latency bound, and confirm it in longer runs.
 
-        All rates are in samples a second. ``capacity`` is an estimate of the highest rate without a
-        bound. The search takes short runs, starts at a share of ``capacity``, and tries no rate
-        below ``lowest_rate``. The first longer run has ``first_share`` times the rate found. Each
-        further longer run has ``factor`` times the rate of the run before it. Runs end with the
-        first longer run that keeps the bound. Returns whether there was such a run.
+        ``capacity`` is the estimated highest rate without a bound, in samples a second. The first
+        longer run has ``first_share`` times the rate found, each further one ``factor`` times the
+        last. Returns whether a longer run kept the bound, which ends the runs.
         """
         start = _FIRST_TRY_OF_CAPACITY * capacity
         rate = highest_rate(lambda rate: self._keeps(rate, "search"), start, lowest_rate)
@@ -349,12 +331,7 @@ class LoadGenTrial(ABC):
 
 
 def highest_rate(keeps: Callable[[float], bool], start: float, floor: float) -> float | None:
-    """Search for the highest rate of arrivals that keeps the latency bound.
-
-    ``keeps`` tests whether a rate, in samples per second, keeps the bound. The search begins at
-    ``start`` and tries no rate below ``floor``. Returns the highest rate that kept the bound in a
-    run, or None if even ``floor`` exceeds the bound.
-    """
+    """Search from ``start`` for the highest rate that keeps a bound; None if not even ``floor``."""
     low, high, rate = 0.0, math.inf, max(start, floor)
     for _ in range(MOST_TRIES):
         if keeps(rate):

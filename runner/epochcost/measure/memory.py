@@ -41,8 +41,7 @@ def memory_limit_bytes() -> int:
 def available_memory_bytes() -> int:
     """Bytes that a new process could allocate now without taking memory from others.
 
-    Control groups and the caller's ``ulimit`` also limit the result. A sixteenth of
-    ``memory_limit_bytes`` is left for other processes. The page cache of a group counts as free.
+    Respects control groups and ``ulimit``, and spares a sixteenth of ``memory_limit_bytes``.
     """
     free = min(psutil.virtual_memory().available, *_free_bytes_in_groups(), memory_limit_bytes())
     limit = ulimit_bytes()
@@ -68,10 +67,8 @@ def _page_cache_bytes(group_folder: Path) -> int:
 def cgroup_limits_bytes(groups: ControlGroups = OWN_GROUPS) -> tuple[int, ...]:
     """The memory limits, in bytes, of the control groups of this process.
 
-    Version 2 of control groups has the limit in ``memory.max``, where ``max`` means no limit.
-    Version 1 has it in ``memory.limit_in_bytes``, where about 2**63 means no limit (the kernel's
-    admin-guide: cgroup-v2 and cgroup-v1/memory). For a group without a limit, the result has an
-    entry of about 2**63 in version 1, and no entry in version 2.
+    A group without a limit has an entry of about 2**63 in version 1 of control groups, and none in
+    version 2 (the kernel's admin-guide: cgroup-v2 and cgroup-v1/memory).
     """
     limits = map(read_number, groups.files(*_LIMIT))
     return tuple(limit for limit in limits if limit is not None)
@@ -110,9 +107,7 @@ _SIGNS = re.compile(
 def tells_out_of_memory(text: str, status: int = 0, oom_killed: bool | None = None) -> bool:
     """Whether a process ran out of memory, by its last lines ``text`` and exit ``status``.
 
-    ``oom_killed`` says whether the kernel killed any process for lack of memory while this one ran;
-    None if unknown. Unless ``oom_killed`` is False, a SIGKILL counts as lack of memory, since
-    people rarely send it.
+    A SIGKILL counts as lack of memory unless ``oom_killed`` (see ``was_oom_killed``) is False.
     """
     killed = status == -signal.SIGKILL and oom_killed is not False
     return killed or _SIGNS.search(text) is not None
@@ -121,9 +116,8 @@ def tells_out_of_memory(text: str, status: int = 0, oom_killed: bool | None = No
 def oom_kill_count(groups: ControlGroups = OWN_GROUPS, machine: Path = _MACHINE) -> int | None:
     """Number of processes that the kernel has killed for lack of memory; None if unknown.
 
-    The result is the count of this process's control group if the kernel has such a count
-    (admin-guide: cgroup-v2, ``memory.events``; cgroup-v1, ``memory.oom_control``), else the count
-    of the machine (since Linux 4.13).
+    Counts in this process's control group (admin-guide: cgroup-v2, ``memory.events``; cgroup-v1,
+    ``memory.oom_control``), or else on the machine (since Linux 4.13).
     """
     files = (*groups.files("memory.events", "memory", "memory.oom_control"), machine)
     matches = (_KILLS.search(read_text(file) or "") for file in files)

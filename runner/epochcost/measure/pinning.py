@@ -38,19 +38,13 @@ def why_not_pinned() -> str | None:
 
 
 def pinnable_cpus() -> int:
-    """The number of CPUs to which a trial can be pinned.
-
-    The result is the number of CPUs that this process may use, or the CPU quota if that is less.
-    """
+    """Number of CPUs for a pinned trial: those of this process, or the CPU quota if it is less."""
     quota = cpu_quota()
     return usable_cpus() if quota is None else min(usable_cpus(), max(1, int(quota)))
 
 
 def choose_pinning(count: int, threads: int) -> Pinning:
-    """Choose ``count`` of the usable CPUs for a worker with ``threads`` threads.
-
-    Raises CapabilityError if the platform cannot pin or has too few CPUs.
-    """
+    """Choose CPUs for a worker; raises CapabilityError if pinning fails or CPUs are too few."""
     reason = why_not_pinned()
     if reason is not None:
         raise CapabilityError(f"vcpus: expected {count} CPUs for a trial; {reason}")
@@ -80,8 +74,7 @@ def _described(cpus: tuple[int, ...], threads: int, topology: Topology) -> Pinni
 def choose_cpus(count: int, allowed: Collection[int], topology: Topology) -> tuple[int, ...]:
     """Choose CPUs like those of a smaller instance: whole cores on the fewest NUMA nodes.
 
-    Returns ``count`` of the ``allowed`` CPUs, in ascending order. If the topology is unknown, these
-    are the CPUs with the lowest numbers.
+    Returns them in ascending order; if the topology is unknown, those with the lowest numbers.
     """
     if not topology.covers(allowed):
         return tuple(sorted(allowed)[:count])
@@ -96,10 +89,9 @@ def choose_cpus(count: int, allowed: Collection[int], topology: Topology) -> tup
 
 
 def read_topology(cpus: Collection[int], system: Path = SYSTEM) -> Topology:
-    """Read the topology of ``cpus`` from the kernel's folders ``topology`` and ``node*``.
+    """Read the topology of ``cpus`` from the kernel's files (admin-guide, cputopology).
 
-    The threads of a core are listed in ``core_cpus_list``, or before Linux 5.3 in
-    ``thread_siblings_list`` (the kernel's admin-guide, cputopology).
+    Before Linux 5.3, the list of a core's threads was only in ``thread_siblings_list``.
     """
     threads = {cpu: siblings for cpu in cpus if (siblings := _threads_of(cpu, system))}
     nodes = {
@@ -119,10 +111,9 @@ def _threads_of(cpu: int, system: Path) -> frozenset[int]:
 
 @contextlib.contextmanager
 def pin_children(pinning: Pinning | None) -> Iterator[None]:
-    """Within this context, pin all processes that this thread starts to the CPUs of ``pinning``.
+    """In this context, pin all processes that this thread starts, including their threads.
 
-    A child inherits the CPUs of the thread that starts it. So all threads of the child's libraries
-    are pinned, too. Raises CapabilityError if this process may no longer use the CPUs.
+    Raises CapabilityError if this process may no longer use the CPUs of ``pinning``.
     """
     if pinning is None:
         yield
@@ -139,10 +130,7 @@ def pin_children(pinning: Pinning | None) -> Iterator[None]:
 
 
 def require_pinned(pinning: Pinning | None) -> None:
-    """Raise CapabilityError unless this process may run on exactly the CPUs of ``pinning``.
-
-    Does nothing if ``pinning`` is None.
-    """
+    """Raise CapabilityError unless this process may use exactly the CPUs of ``pinning``, if any."""
     if pinning is not None and os.sched_getaffinity(0) != set(pinning.cpus):
         raise _pinning_lost(pinning, f"CPUs {_cpu_list(os.sched_getaffinity(0))}")
 

@@ -1,7 +1,6 @@
 """Prove on which device and in which precision a graph ran, from the profile of a run.
 
-The proof is needed because ONNX Runtime may silently compute in fp32, for example if a provider has
-no fp16 kernel of an operator. Nodes with many operations are called heavy nodes.
+ONNX Runtime may silently compute in fp32, for example without an fp16 kernel of an operator.
 """
 
 from __future__ import annotations
@@ -49,8 +48,7 @@ _NOT_CAPTURED = frozenset({"If", "Loop", "Scan", "MemcpyFromHost", "MemcpyToHost
 class ExecutedNode:
     """A node that ran, from a profile; ``size_bytes`` is the size of inputs, weights and outputs.
 
-    ``index`` is the node's position in ONNX Runtime's order, since names need not be unique.
-    ``input_types`` are ONNX Runtime's names of the inputs' types, such as float16.
+    ``index`` tells nodes with equal names apart. ``input_types`` are names such as float16.
     """
 
     name: str
@@ -64,8 +62,7 @@ class ExecutedNode:
 def executed_nodes(session: ort.InferenceSession) -> tuple[ExecutedNode, ...]:
     """End a session's profiler, return the nodes in its profile, and delete the profile.
 
-    A profiler that has ended does not slow the timed steps: 23 nodes took 13.19 µs afterwards, and
-    13.20 µs in a session that was never profiled.
+    An ended profiler does not slow steps: 23 nodes took 13.19 µs, unprofiled ones 13.20 µs.
     """
     profile = Path(session.end_profiling())
     nodes = read_profile(profile)
@@ -83,8 +80,7 @@ def read_profile(path: Path) -> tuple[ExecutedNode, ...]:
 def prove_placement(nodes: tuple[ExecutedNode, ...], provider: Provider) -> Placement:
     """Check where the nodes of a graph ran, and count them by provider and operator type.
 
-    Under CUDA, only nodes that compute shapes may run on the CPU. Raises PlacementError if any
-    other node did not run on the GPU, or if ``nodes`` is empty.
+    Raises PlacementError without nodes, or if under CUDA the CPU computed more than shapes.
     """
     if not nodes:
         raise PlacementError("placement: expected a profile of a run, got one without nodes")
@@ -158,9 +154,8 @@ _FLOATS = frozenset({"float", "float16", "bfloat16"})
 class Declared:
     """Names of the nodes in a training step's graph, by the precision of their inputs.
 
-    ``half`` has the nodes, except casts, that have an input of half precision. ``wide`` has the
-    heavy nodes (with many operations, such as MatMul) that onnxstep added and that have no input of
-    half precision. ``names`` has all nodes.
+    ``half`` has the nodes with an input of half precision, except casts. ``wide`` has heavy nodes
+    (such as MatMul) without such an input that onnxstep added. ``names`` has all nodes.
     """
 
     half: frozenset[str] = frozenset()
@@ -169,10 +164,7 @@ class Declared:
 
 
 def declared_precision(graph: Path, precision: Precision) -> Declared:
-    """Group the names of a training step's nodes by the precision of their inputs in ``graph``.
-
-    All groups are empty unless ``precision`` is fp16 or bf16.
-    """
+    """Group a step's nodes by the precision of inputs; no nodes except in fp16 and bf16."""
     if precision not in HALF_TYPES:
         return Declared()
     model = load_model(graph).graph
@@ -197,15 +189,10 @@ def prove_arithmetic(
 ) -> None:
     """Raise CapabilityError if nodes computed in fp32 instead of ``precision``.
 
-    In fp16 and bf16, each of the following ``nodes`` must have an input of half precision:
-
-    - the nodes in ``declared.half``, which have such an input in the graph's file;
-    - the heavy nodes (with many operations), except those in ``declared.wide``, which have no such
-      input in the graph's file;
-    - if no heavy node ran, all nodes that read floats, except casts.
-
-    In int4, matrix products must be MatMulNBits nodes, which have quantised weights. TF32 is not
-    checked.
+    In fp16 and bf16, the nodes in ``declared.half`` must have an input of half precision. So must
+    all heavy nodes (with many operations) that are not in ``declared.wide``. If no heavy node ran,
+    so must all nodes that read floats, except casts. In int4, matrix products must be MatMulNBits
+    nodes, which have quantised weights. TF32 is not checked.
     """
     if precision in _HALVES:
         _prove_half(nodes, precision, provider, declared)
@@ -254,11 +241,9 @@ def _prove_half(
 def _undeclared_fp32_nodes(
     fp32_nodes: Iterable[ExecutedNode], all_nodes: Iterable[ExecutedNode], declared: Declared
 ) -> list[ExecutedNode]:
-    """The ``fp32_nodes`` that the graph does not declare to be in fp32.
+    """The ``fp32_nodes`` not declared in fp32; empty if all may be fusions of declared nodes.
 
-    ONNX Runtime may fuse several nodes into one, which has a new name. The result is empty if all
-    undeclared nodes may be such fusions: each has a new name, and at least as many nodes that the
-    graph declares to be in fp32 did not run.
+    ONNX Runtime gives a fusion a new name, and the nodes that it replaces do not run.
     """
     apart = [node for node in fp32_nodes if node.name not in declared.wide]
     # A fusion is not in ``declared.names``.

@@ -1,8 +1,7 @@
 """Test software in a separate process: ``python -m epochcost.measure.probe cuda|engine``.
 
-``cuda`` runs an ONNX Runtime session on the GPU. It prints a JSON list of what this machine lacks
-for CUDA, empty on success. ``engine`` prints the software of a serving engine's environment. A
-broken driver may crash the process.
+``cuda`` runs a graph and prints a JSON list of what this machine lacks for CUDA. ``engine`` prints
+the software of a serving engine's environment. A broken driver may crash the process.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Identify the runtime that executes graphs: the package that provides the module onnxruntime.
 
-This module can be imported without onnxruntime. A worker in the environment of a serving engine
-imports this module, which therefore needs only packages of that environment. To test CUDA,
-``require_cuda`` runs a small graph in another process, which needs onnxruntime.
+A worker in the environment of a serving engine imports this module, which therefore needs only
+packages of that environment. It can be imported without onnxruntime.
 """
 
 from __future__ import annotations
@@ -43,10 +42,7 @@ _PACKAGES = (
 
 
 def runtime_name() -> str:
-    """The installed package that provides onnxruntime, as ``package==version``.
-
-    Raises CapabilityError if no such package is installed.
-    """
+    """The installed onnxruntime as ``package==version``; raises CapabilityError without one."""
     for name in RUNTIMES:
         try:
             return f"{name}=={importlib.metadata.version(name)}"
@@ -70,9 +66,7 @@ def package_versions() -> dict[str, str]:
 def software(module: ModuleType) -> Software:
     """Versions of the runtime, of Python and of packages in this process.
 
-    ``module`` is the imported onnxruntime, and the runtime is the package that contains its file.
-    Raises CapabilityError if no package contains the file, or if the package's version differs from
-    the module's version.
+    ``module`` is onnxruntime. Raises CapabilityError if no package of its version has its file.
     """
     claims = tuple(_runtime_packages_containing(Path(str(module.__file__))))
     agreed = [name for name, version in claims if version == module.__version__]
@@ -90,10 +84,7 @@ def software(module: ModuleType) -> Software:
 
 
 def engine_software(module: ModuleType) -> Software:
-    """Versions of the serving engine, of Python and of packages.
-
-    In the result, the engine stands in the field ``runtime``, and onnxruntime among the packages.
-    """
+    """As ``software``, with the serving engine as ``runtime`` and onnxruntime as a package."""
     below = software(module)
     name, _, version = below.runtime.partition("==")
     return Software(
@@ -131,10 +122,7 @@ _REMEDY = (
 
 
 def require_cuda() -> None:
-    """Raise CapabilityError with the missing parts unless CUDA runs a graph on this machine.
-
-    A separate process runs a tiny graph on the GPU.
-    """
+    """Raise CapabilityError with the missing parts unless CUDA runs a graph on this machine."""
     missing = _missing_for_cuda()
     if missing:
         raise CapabilityError(

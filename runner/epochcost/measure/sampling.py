@@ -1,8 +1,6 @@
 """Time the steps of a trial: warm up, then sample until the mean is precise.
 
-In both phases, the clock is read just before and just after the call of each step. Preparing,
-deciding and reporting happen between the calls. ``stepping`` runs a step, and ``statistics``
-computes the confidence interval of the mean.
+The clock is read just before and after each step, so that no other work is timed.
 """
 
 from __future__ import annotations
@@ -43,12 +41,7 @@ class _EndTestSchedule:
         self._next = first_step_count
 
     def is_due(self, step_count: int) -> bool:
-        """Whether a test of the end is due; then this call also schedules the next test.
-
-        The test decides whether the phase (warm-up or sampling) ends. ``step_count`` is the number
-        of its steps so far. The next test is due when this number has grown by the factor
-        ``_GROWTH``.
-        """
+        """Whether a test for the phase's end is due; if so, this call schedules the next test."""
         if step_count < self._next:
             return False
         self._next = max(step_count + 1, int(step_count * _GROWTH))
@@ -56,10 +49,7 @@ class _EndTestSchedule:
 
 
 def is_settled(seconds: Sequence[float], tolerance: float) -> bool:
-    """Whether the last third of the steps is as fast as the third before it.
-
-    The medians of the two thirds must differ by at most ``tolerance`` times the earlier median.
-    """
+    """Whether the median times of the middle and last third differ by a share of ``tolerance``."""
     third = len(seconds) // 3
     if third == 0:
         return False
@@ -80,8 +70,7 @@ def warm_up(
 ) -> tuple[float, ...]:
     """Take steps until their times settle or the warm-up's share of the budget is spent.
 
-    Even if that share is spent, the warm-up takes at least ``least_steps`` steps. Returns the time
-    of each step in seconds.
+    Takes at least ``least_steps`` steps in any case. Returns the time of each step in seconds.
     """
     reporting = PacedReport(report, clock)
     end_tests = _EndTestSchedule(settings.minimum_steps)

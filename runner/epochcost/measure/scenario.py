@@ -1,7 +1,6 @@
 """Measure a model under LoadGen: warm the model up, then let LoadGen send queries in a scenario.
 
-The model has a session with fixed shapes for each batch size. A batch between two sizes is padded
-to the larger one. Queries are answered on LoadGen's thread, or on another thread.
+Each batch size has a session with fixed shapes. A batch between two sizes is padded.
 """
 
 from __future__ import annotations
@@ -80,8 +79,7 @@ def measure_load(
 ) -> Measurement:
     """Warm a model up and let LoadGen query it; LoadGen's files are written to ``folder``.
 
-    Raises CapabilityError if LoadGen is missing, JobError if the queries would not fit in
-    memory.
+    Raises CapabilityError if LoadGen is missing, JobError if the queries would not fit in memory.
     """
     model = ServedModel(job, files.graphs, folder)
     progress.enter("warm-up")
@@ -209,9 +207,8 @@ class _Scenario(LoadGenTrial):
 class ServedModel:
     """A model with a session for each batch size, called with the indices of examples.
 
-    ``placement`` (the device of each node) and ``first_outputs`` are those of the largest batch
-    size. Values that a step passes to the next are reset at each call. Raises JobError for a graph
-    input without a value.
+    ``placement`` and ``first_outputs`` are those of the largest batch size. Carried values start
+    anew at each call. Raises JobError for a graph input without a value.
     """
 
     def __init__(self, job: Job, graphs: Mapping[int, Path], folder: Path) -> None:
@@ -297,7 +294,6 @@ class BatchQueue(Generic[ItemT]):
     """A queue that groups items into batches of at most ``most``, in order of arrival.
 
     A batch is complete when it is full, or when its oldest item has waited ``delay_seconds``.
-    If ``delay_seconds`` is 0, a batch has the items that are already waiting, up to ``most``.
     """
 
     def __init__(
@@ -342,8 +338,7 @@ Answer = Callable[[Sequence[int]], None]
 def answering_at_once(answer: Answer, most: int, answered: Answered) -> Iterator[Issue]:
     """Yield a function that answers each query immediately, in batches of up to ``most`` samples.
 
-    ``answer`` runs the model, and ``answered`` is told the number of answered samples. When the
-    block ends, the first error that ``answer`` raised is raised.
+    The first error of ``answer`` is raised at the end of the context.
     """
     answers = Answers(answered)
 
@@ -359,11 +354,9 @@ def answering_at_once(answer: Answer, most: int, answered: Answered) -> Iterator
 def answering_from_queue(
     answer: Answer, most: int, delay_seconds: float, answered: Answered
 ) -> Iterator[Issue]:
-    """Yield a function that puts the samples of a query into a queue; a thread answers them.
+    """Yield a function that puts samples into a `BatchQueue`, from which a thread answers them.
 
-    The thread answers at most ``most`` samples at once, and waits at most ``delay_seconds`` for
-    them. At the end of the ``with`` block, all waiting samples are answered, and the first error of
-    ``answer`` is raised.
+    The context ends when all are answered, and raises the first error of ``answer``.
     """
     answers = Answers(answered)
     waiting: BatchQueue[Sample] = BatchQueue(most, delay_seconds)

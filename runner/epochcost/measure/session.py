@@ -1,8 +1,4 @@
-"""Create ONNX Runtime sessions on the requested provider, without a fallback to another one.
-
-The module sets the options of sessions and providers. It also allocates tensors on a device and
-copies values into tensors, even of bfloat16.
-"""
+"""Open ONNX Runtime sessions without a fallback to another provider, and fill tensors for them."""
 
 from __future__ import annotations
 
@@ -111,11 +107,9 @@ def _host_value_without_copy(array: NDArray[Any]) -> ort.OrtValue:
 
 
 def input_devices(session: ort.InferenceSession, device: str) -> dict[str, str]:
-    """The device from which the session reads each graph input, by the input's name.
+    """The device on which to bind each graph input: ``device``, or "cpu" for some, as for shapes.
 
-    The device is "cpu" for some inputs, such as shapes, else ``device``. Each input must be bound
-    on its device. If an input is bound on another device, ONNX Runtime copies the input once and
-    ignores later changes.
+    If an input is bound on another device, ONNX Runtime copies it once and ignores later changes.
     """
     pairs = zip(session.get_inputs(), session.get_input_memory_infos(), strict=True)
     return {value.name: "cpu" if memory.name == _HOST_MEMORY else device for value, memory in pairs}
@@ -124,9 +118,7 @@ def input_devices(session: ort.InferenceSession, device: str) -> dict[str, str]:
 def load_cuda_libraries() -> None:
     """Load CUDA libraries from Python packages, where the system's loader does not look.
 
-    Errors go to standard error. If a library is missing, opening a session fails later. The
-    function also makes CUDA number the GPUs as NVML does, in the order of the PCI bus instead of by
-    speed.
+    Errors go to standard error. CUDA then numbers GPUs by PCI bus, as NVML does, not by speed.
     """
     os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
     preload = getattr(ort, "preload_dlls", None)
@@ -186,10 +178,7 @@ def allocate(
 
 
 def copy_into(value: ort.OrtValue, array: NDArray[Any], settings: SessionSettings) -> None:
-    """Copy an array into a tensor from ``allocate``; shapes and types must be equal.
-
-    ``settings`` are those of the session that reads the tensor.
-    """
+    """Copy an array into a tensor of the same shape and, except for bfloat16, the same type."""
     if value.data_type() == _BFLOAT16_TYPE:
         _fill_bfloat16(value, array, settings)
     else:

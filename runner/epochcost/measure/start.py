@@ -1,8 +1,7 @@
 """Start modules of epochcost in separate processes, with this or another interpreter.
 
-The script ``python -I start.py LIBRARY MODULE ARGUMENT…`` starts a module under an interpreter in
-which epochcost and onnxstep need not be installed. LIBRARY is the folder of onnxstep. This file
-itself uses only the standard library.
+``python -I start.py LIBRARY MODULE ARGUMENT…`` starts a module under an interpreter in which
+epochcost and onnxstep need not be installed. So this file uses only the standard library.
 """
 
 from __future__ import annotations
@@ -55,10 +54,7 @@ def module_command(python: Path | None, module: str, *arguments: str) -> list[st
 def run_module(
     python: Path | None, module: str, *arguments: str, timeout_seconds: float | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """Run a module in another process until the process ends, and capture its output.
-
-    A failure of the module raises nothing; a time-out raises subprocess.TimeoutExpired.
-    """
+    """Run a module in another process; only a time-out raises (subprocess.TimeoutExpired)."""
     return subprocess.run(
         module_command(python, module, *arguments),
         capture_output=True,

@@ -1,8 +1,7 @@
 """Run steps of a session with all tensors bound beforehand, so that only the step is timed.
 
-Carried values (outputs that the next step reads) stay on the device, in two sets of tensors. Each
-step reads one set and writes the other. If a step may overwrite a value in place, the two sets
-share the value's tensor.
+Carried values (outputs that the next step reads) stay on the device, in two sets of tensors. A step
+reads one set and writes the other. Values overwritten in place are in both sets.
 """
 
 from __future__ import annotations
@@ -47,10 +46,7 @@ _PLAIN = SessionSettings()
 
 
 def tensor_type(info: ort.NodeArg) -> TensorType:
-    """Shape and type of a graph input or output.
-
-    Raises JobError unless the shape is static and the type is a number type.
-    """
+    """Shape and type of a graph value; raises JobError for a dynamic shape or unknown type."""
     if info.type not in _DTYPES or not all(isinstance(size, int) for size in info.shape):
         raise JobError(
             f"graph: expected a static shape and a number type of {info.name!r}, "
@@ -63,10 +59,9 @@ def tensor_type(info: ort.NodeArg) -> TensorType:
 class StepInputs:
     """Values for the inputs of a graph.
 
-    ``batches`` has arrays [number of batches, batch size, ...]; steps take the batches in turn.
-    ``series`` has arrays [steps, ...] of inputs that change with the step, such as a learning rate;
-    after the end, the last value stays. ``constants`` has all other inputs, and the first values of
-    inputs that take an output of the previous step.
+    ``batches`` has arrays [batches, batch size, ...], taken in turn. ``series`` has arrays [steps,
+    ...], such as learning rates; after the end, the last value stays. ``constants`` has all other
+    inputs, including the first values of carried ones.
     """
 
     batches: Mapping[str, Array]
@@ -77,8 +72,7 @@ class StepInputs:
 class Stepper:
     """Run steps of a session: each call copies the next batch, runs a step and waits for its end.
 
-    In inference, a step copies every output to the host. ``inputs`` must match the graph, and
-    ``session`` must have been opened with ``settings``.
+    In inference, a step copies all outputs to the host. ``settings`` are those of the session.
     """
 
     def __init__(
@@ -121,10 +115,7 @@ class Stepper:
         self._feeds = map(operator.add, pool, self._series_feeds)
 
     def feed_from(self, batches: Iterable[Mapping[str, Array]]) -> None:
-        """Take all further batches from ``batches`` instead of repeating those given at the start.
-
-        Inputs in ``StepInputs.series``, such as a learning rate, go on with their next values.
-        """
+        """Take further batches from ``batches``; inputs in ``StepInputs.series`` go on."""
         feeds = (
             tuple((self._fed[name].update_inplace, array) for name, array in batch.items())
             for batch in batches
@@ -152,10 +143,7 @@ class Stepper:
         return {name: value.numpy() for name, value in current.items()}
 
     def output(self, name: str) -> Array:
-        """Copy an output of the last step to the host.
-
-        Raises JobError for an output that the next step takes as an input, such as a weight.
-        """
+        """Copy an output of the last step to the host; raises JobError for a carried output."""
         if name not in self._outputs:
             raise JobError(
                 f"graph: expected an output {name!r} that is not carried, "
@@ -253,20 +241,14 @@ def load_arrays(path: Path) -> dict[str, Array]:
 
 
 def initial_parameters(job: Job) -> dict[str, Array]:
-    """Values of the parameters before the first step.
-
-    They are stored in ``job.initial``, or drawn at random as the model's metadata says.
-    """
+    """Parameters from ``job.initial``, or else drawn at random as the model's metadata says."""
     model = load_model(job.graph)
     drawn = {**materialise(model, job.seed), **draw_codes(model, job.seed)}
     return {**drawn, **(load_arrays(job.initial) if job.initial else {})}
 
 
 def constant_weights(job: Job, parameters: Mapping[str, Array]) -> Mapping[str, Array]:
-    """The parameters that an inference graph takes as inputs; empty for a training.
-
-    None of them changes while the job runs. Parameters whose values the graph stores are no inputs.
-    """
+    """The parameters that an inference graph takes as inputs; empty for a training."""
     if job.mode == "training":
         return {}
     fed = {value.name for value in load_model(job.graph).graph.input}
@@ -276,13 +258,9 @@ def constant_weights(job: Job, parameters: Mapping[str, Array]) -> Mapping[str, 
 def graph_inputs(
     job: Job, parameters: Mapping[str, Array], infos: Iterable[ort.NodeArg]
 ) -> StepInputs:
-    """Find values for all graph inputs.
+    """Find a value for every graph input: in the job's files, its scalars, ``parameters`` or fills.
 
-    For some inputs, the file ``job.batches`` has batches. For others, ``job.series`` has a value
-    for each step. Each other input has one value: a scalar of the job, or else a parameter, or else
-    the ``CarriedValue.fill`` of a value carried between steps. Raises JobError if an input has no
-    value, or if the file of batches or series has an array for an unknown input. Also raises
-    JobError if a shape or type is not that of the graph.
+    Raises JobError if an input has no value, an array has no input, or a shape or type is wrong.
     """
     types = {info.name: tensor_type(info) for info in infos}
     batches = _load_step_arrays(job, job.batches, types)
@@ -298,10 +276,7 @@ def graph_inputs(
 def _load_step_arrays(
     job: Job, path: Path, input_types: Mapping[str, TensorType]
 ) -> dict[str, Array]:
-    """Load the arrays of inputs that change with the step.
-
-    Axis 0 of each array is the step; the other axes must fit the graph's input.
-    """
+    """Load arrays [steps, ...] of inputs; raises JobError if they do not fit the graph."""
     pools = load_arrays(path)
     unknown = sorted(pools.keys() - input_types.keys())
     if unknown:

@@ -1,9 +1,4 @@
-"""Measure a decoder in an engine that receives requests at random times.
-
-LoadGen runs its scenario "server". The trial finds the highest request rate at which the latencies
-of first and of further tokens stay within their bounds. It then measures at some percentages of
-that rate.
-"""
+"""Measure a decoder in a serving engine under LoadGen's scenario "server" (random arrivals)."""
 
 from __future__ import annotations
 
@@ -43,7 +38,7 @@ def measure_requests(
 ) -> Measurement:
     """Measure a decoder at the highest request rate within the latency bounds, and at lower rates.
 
-    LoadGen's files are written to ``folder``.
+    The bounds limit the latency of the first token and of further tokens.
     """
     engine = DecoderEngine(job, decoder, folder)
     progress.enter("warm-up")

@@ -1,8 +1,4 @@
-"""Run the steps and evaluations of a training, beginning at any step.
-
-A training continues from any step as if it had never stopped. Even Dropout's random masks continue,
-because they depend on the number of steps taken.
-"""
+"""Run a training from any step as if it had never stopped, even with the same Dropout masks."""
 
 from __future__ import annotations
 
@@ -31,10 +27,8 @@ from onnxstep.graphs.nodes import copied, is_standard
 class TrainingGraphs:
     """The graphs of a training, and the names of their inputs and outputs.
 
-    ``step`` is the graph of a training step. ``fed`` are its inputs that change with each step, and
-    ``loss`` is its output for the loss. ``carried`` are the values that a step passes to the next
-    step. ``evaluations`` has an evaluation graph for each batch size. Each evaluation graph has the
-    output "loss" and an output with the name ``scores``.
+    ``fed`` are inputs that change with each step. ``evaluations`` has a graph for each batch size,
+    with the output "loss" and an output named by ``scores``.
     """
 
     step: onnx.ModelProto
@@ -48,10 +42,8 @@ class TrainingGraphs:
 class TrainingSession:
     """Runs the steps that follow the first ``steps_taken`` steps of a training.
 
-    ``values`` has the current parameters and other carried values, by graph input. A carried value
-    that ``values`` lacks starts at its ``CarriedValue.fill``. On a GPU, this session's first step
-    is profiled, with the profile's file in ``folder``. Raises JobError for an input that is neither
-    in ``values`` nor carried nor fed by the batches.
+    ``values`` has parameters and carried values by graph input. A carried value that it lacks
+    starts at its ``CarriedValue.fill``. Raises JobError for an input without a value.
     """
 
     def __init__(
@@ -96,10 +88,7 @@ class TrainingSession:
     def evaluate(
         self, batches: Iterable[Mapping[str, Array]]
     ) -> Iterator[tuple[Mapping[str, Array], float, Array]]:
-        """Evaluate the current weights on each batch; yields the batch, its loss and its scores.
-
-        ``TrainingGraphs.evaluations`` must have a graph for each batch's size.
-        """
+        """Evaluate each batch in the graph for its size; yields the batch, its loss and scores."""
         values = {**self._values, **self.carried_values()}
         for batch in batches:
             session = self._evaluations[len(next(iter(batch.values())))]
@@ -158,11 +147,7 @@ class Batches(Protocol):
 
 
 class TimedReader(Iterator[Mapping[str, Array]]):
-    """Reads batches in order, and counts the seconds for which a step waits for its batch.
-
-    A thread reads up to ``ahead`` batches before a step needs them. If ``ahead`` is 0, a batch is
-    read when a step needs it.
-    """
+    """Reads batches in order, up to ``ahead`` early in a thread, and counts seconds of waiting."""
 
     def __init__(self, batches: Batches, ahead: int) -> None:
         self.waited_seconds = 0.0

@@ -1,8 +1,4 @@
-"""Run a trial in a new process: start the worker, report its progress, and read its measurement.
-
-If the worker crashes, is killed or runs out of memory, this program goes on. The new process
-executes the module ``worker``.
-"""
+"""Run a trial in a worker process, whose crash or lack of memory does not end this program."""
 
 from __future__ import annotations
 
@@ -67,8 +63,7 @@ class Worker:
     def measure(self, job: Job, on_progress: OnProgress) -> Measurement:
         """Give the worker its job, report its progress until it ends, and read the measurement.
 
-        Raises TrialFailed if the worker ends without a measurement, TrialRefused if the input is
-        wrong, CapabilityError if the worker cannot be pinned.
+        Raises TrialFailed without a measurement: TrialRefused for wrong input, or OutOfMemory.
         """
         (self.folder / _JOB).write_bytes(job.model_dump_json().encode())
         _announce_job(self.process)
@@ -89,8 +84,7 @@ def start_worker(
 ) -> Iterator[Worker]:
     """Start a worker under ``python`` (None: this interpreter), on the CPUs of ``pinning``.
 
-    The caller may write the job while the worker starts. The worker ends when the context or this
-    process ends, even if this process crashes.
+    The worker ends with this process, even in a crash. Raises CapabilityError if pinning fails.
     """
     (folder / _MEASUREMENT).unlink(missing_ok=True)
     kills = oom_kill_count()
@@ -138,10 +132,9 @@ def _spawn(command: list[str], errors: IO[bytes], pinning: Pinning | None) -> su
 def _forward_progress(
     process: subprocess.Popen[str], silence_seconds: float, on_progress: OnProgress
 ) -> str | None:
-    """Pass the worker's progress to ``on_progress`` until its output ends.
+    """Pass the worker's progress on until its output ends; returns the failure message, or None.
 
-    Returns the worker's failure message, or None. A worker that prints nothing for
-    ``silence_seconds`` is killed.
+    A worker that prints nothing for ``silence_seconds`` is killed.
     """
     assert process.stdout is not None
     lines: Lines = queue.SimpleQueue()
@@ -163,10 +156,7 @@ def _forward_progress(
 
 
 def _next_line(lines: Lines, silence_seconds: float) -> str | None:
-    """The next line of the worker's output; None at its end.
-
-    Raises queue.Empty after ``silence_seconds`` without a line.
-    """
+    """The worker's next line, None at the end; raises queue.Empty after ``silence_seconds``."""
     try:
         return lines.get(timeout=silence_seconds)
     except queue.Empty:

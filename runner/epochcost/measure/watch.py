@@ -1,7 +1,6 @@
 """Watch the machine from the parent's process while a worker takes its samples.
 
-The host's counters are read at the start and at the end of the sampling, and the GPU's state ten
-times a second. Watching adds no work to the timed steps.
+The host's counters are read before and after the sampling, the GPU's state ten times a second.
 """
 
 from __future__ import annotations
@@ -37,13 +36,7 @@ _GPU_PERIOD_SECONDS = 0.1
 
 
 class Watch:
-    """Watches the machine while a trial is sampled; enter it before the worker gets its job.
-
-    ``follow`` learns from the worker's progress when sampling begins and ends. ``completed`` adds
-    the energy and the machine's conditions, such as other programs and throttling, to the
-    measurement. ``pinning`` has the worker's CPUs, and ``device`` is CUDA's number of the worker's
-    GPU.
-    """
+    """Watches host and GPU (CUDA's number ``device``); enter it before the worker gets its job."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """The process that runs a trial: ``python -m epochcost.measure.worker JOB MEASUREMENT``.
 
-A byte on standard input says that the job is written. The worker ends when that input is closed.
-Standard output has only lines of ``job.Message``. The output of libraries goes to standard error.
+A byte on standard input says that the job is written, and the end of that input ends the worker.
+Standard output has only lines of ``job.Message``. Other output goes to standard error.
 """
 
 from __future__ import annotations
@@ -48,10 +48,7 @@ from epochcost.results.records import Measurement, Placement
 
 
 def measure(job: Job, folder: Path, emit: Emit, clock: Clock = time.perf_counter) -> Measurement:
-    """Run the job in this process and return its measurement.
-
-    Profiles are written to ``folder`` and removed. Raises EpochcostError if the job cannot be done.
-    """
+    """Run a job, with scratch files in ``folder``; raises EpochcostError if it cannot be done."""
     progress = TrialProgress(job.sampling.budget_seconds, emit, clock)
     match job.serving:
         case ServingFiles() as files:
@@ -101,10 +98,9 @@ def _stepper(job: Job, session: ort.InferenceSession, parameters: dict[str, Arra
 def _prove_first_step(
     job: Job, parameters: dict[str, Array], folder: Path
 ) -> tuple[Stepper, Placement, dict[str, Array]]:
-    """Run the first step, and prove with a profile on which device and in which precision it ran.
+    """Run the first step, and prove from a profile on which device and in which precision it ran.
 
-    Returns a stepper for timed steps, the placement of nodes, and the outputs, which are later
-    compared with those of a run in fp32.
+    Returns a stepper for timed steps, the placement, and the outputs to compare with fp32.
     """
     # A replayed CUDA graph leaves no profile, so the first step runs without a CUDA graph.
     plain = job.session.model_copy(update={"cuda_graph": False})
