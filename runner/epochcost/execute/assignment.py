@@ -25,8 +25,7 @@ from epochcost.specs.catalogue import Catalogue
 class Scheduled:
     """Event: the run will next measure the rounds ``visits``, one round for each visit.
 
-    If the plan has these rounds, ``extra_seconds`` is None. For rounds that the run adds for
-    precision, it is the time, in seconds, by which the run may still exceed the planned time.
+    For rounds added for precision, ``extra_seconds`` is the time left beyond the plan, else None.
     """
 
     visits: tuple[Visit, ...]
@@ -37,9 +36,8 @@ class Scheduled:
 class Started:
     """Event: round ``round`` of a trial's ``rounds`` begins, and the trial is being built.
 
-    ``number`` is the round's position among the ``total`` scheduled rounds, including skipped ones.
-    In a sweep, both fields are instead the number of batch sizes tried so far. Numbers count from
-    1.
+    ``number`` is the round's position, from 1, among the ``total`` scheduled rounds, including
+    skipped ones. In a sweep, both are the number of batch sizes tried so far.
     """
 
     trial: Trial
@@ -83,10 +81,7 @@ class Skipped:
 
 @dataclass(frozen=True)
 class Failed:
-    """Event: the trial failed; only its first ``rounds_kept`` rounds are stored.
-
-    The run continues.
-    """
+    """Event: the trial failed, with ``rounds_kept`` rounds stored; the run continues."""
 
     trial: Trial
     error: EpochcostError
@@ -142,8 +137,7 @@ class RunContext:
     """The assignment of a run, its host, and the function that receives its events.
 
     ``fingerprint`` is a hash of the host's hardware. ``spec_files`` has digests of the specs as the
-    run began, since a spec may be edited while the run goes on. A trial may take ``memory_bytes``
-    of the host's memory; None means no limit.
+    run began. ``memory_bytes`` limits a trial's memory on the host; None means no limit.
     """
 
     assignment: Assignment
@@ -162,11 +156,7 @@ class RunContext:
         return store.find(trial, hardware, self.fingerprint)
 
     def resumed(self, trial: Trial) -> Result | None:
-        """The stored result that a resumed run keeps instead of measuring the trial again.
-
-        None if no result is stored, or if a check of `results.checks` finds a fault in the stored
-        result. Raises ResultError if a newer version of epochcost wrote the stored result.
-        """
+        """As ``stored``, but None if a check of `results.checks` finds a fault in the result."""
         result = self.stored(trial)
         if result is None:
             return None

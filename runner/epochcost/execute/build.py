@@ -1,8 +1,4 @@
-"""Build a trial's job for a worker: the graph to time and its data, as files in a folder.
-
-Building executes no graph. This module writes the files of trials that time single steps; `loads`
-and `requests` write the files of serving trials.
-"""
+"""Build a trial's job for a worker: the graph to time and its data, as files in a folder."""
 
 from __future__ import annotations
 
@@ -53,8 +49,8 @@ def build_job(
 ) -> Job:
     """Write the files of a trial into ``folder`` and return the job that names them.
 
-    Raises MemoryError if the batches exceed ``room_bytes``. Raises ModelError if the graph is
-    unusable or has changed since planning. Raises CapabilityError if the engine or the planned
+    Raises MemoryError if the batches exceed ``room_bytes`` (None: no limit), and ModelError if the
+    graph is unusable or has changed since planning. Raises CapabilityError if the engine or the
     pinning is unavailable.
     """
     # A second BLAS thread would wait in a busy loop between small products, on a CPU on which
@@ -91,10 +87,7 @@ def _job(trial: Trial, files: JobFiles) -> Job:
 
 
 def trial_pinning(trial: Trial) -> Pinning | None:
-    """The CPUs to which a trial's worker is pinned; None if the worker may use all CPUs.
-
-    Raises CapabilityError if the machine has too few CPUs.
-    """
+    """CPUs for a trial's worker, None for all; raises CapabilityError if there are too few."""
     return None if trial.vcpus is None else choose_pinning(trial.vcpus, trial.session.threads)
 
 
@@ -107,11 +100,7 @@ def _planned_graph(trial: Trial, path: Path) -> onnx.ModelProto:
 
 @dataclass(frozen=True)
 class _BoundTrial:
-    """A trial with its model's graph, in which all shapes are fixed to the sizes of the trial.
-
-    ``carried`` are the inputs that take outputs of the previous step. ``room_bytes`` limits the
-    memory of all batches together; None means no limit.
-    """
+    """A trial and its graph with fixed shapes; ``room_bytes`` limits all batches, unless None."""
 
     trial: Trial
     model: Model

@@ -34,9 +34,8 @@ class PlacedFile:
 def fetch_files(dataset: Dataset, folder: Path, say: Callable[[str], None]) -> Iterator[PlacedFile]:
     """Download a data set's files that ``folder`` lacks or that contradict the spec.
 
-    Yields every file of the data set. ``say`` gets a line of text before each download. Raises
-    InputError if a file has no address or a download contradicts its spec, and CapabilityError if a
-    file cannot be downloaded.
+    Yields every file. Raises InputError if a file has no address or a download contradicts the
+    spec, and CapabilityError if a download fails.
     """
     data = _declared_files(dataset)
     for file in data.files:

@@ -1,8 +1,4 @@
-"""Install serving engines, each in a separate virtual environment in the user's cache.
-
-Packages come from the user's package index. The folder's name contains a digest of the engine, the
-version of Python and the versions of the worker's packages. Several processes can install at once.
-"""
+"""Install serving engines, each in a separate virtual environment in the user's cache."""
 
 from __future__ import annotations
 
@@ -44,11 +40,7 @@ def python_of(folder: Path) -> Path:
 
 
 def requirements(engine: str) -> tuple[str, ...]:
-    """The packages of an engine's environment with their versions.
-
-    The packages are the engine, ONNX Runtime for CPUs, and those that the measuring process (the
-    worker) imports. All but the engine have the versions in the environment that runs epochcost.
-    """
+    """The engine, ONNX Runtime for CPUs and the worker's packages, in the versions used here."""
     return (engine, f"onnxruntime=={runtime_name().partition('==')[2]}", *_pins())
 
 
@@ -98,10 +90,7 @@ def _not_prepared(engine: str) -> str:
 
 
 def interpreter(trial: Trial) -> Path | None:
-    """The Python interpreter in the environment of a trial's engine; None without an engine.
-
-    Raises CapabilityError if the engine is not installed.
-    """
+    """The Python of a trial's engine, if it has one; raises CapabilityError if not installed."""
     if not isinstance(trial.work, Requests):
         return None
     folder = find_environment(trial.runtime)
@@ -113,8 +102,8 @@ def interpreter(trial: Trial) -> Path | None:
 def install_engine(engine: str, say: Say) -> Path:
     """Install an engine's environment unless it exists, and return the environment's folder.
 
-    ``say`` gets a line of text for each step. Raises CapabilityError if the environment cannot be
-    made, for lack of disk space, of a network, or of a wheel for this Python.
+    Several processes may install at once. Raises CapabilityError without disk space, without a
+    network, or without a wheel for this Python.
     """
     present = find_environment(engine)
     if present is not None:

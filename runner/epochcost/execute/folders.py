@@ -1,8 +1,4 @@
-"""The folders of a run: for temporary files, and for caches that may be deleted at any time.
-
-Each results folder has one folder for temporary files. If a run is killed, this folder is not
-removed. The next run with the same results folder locks the results and removes the folder.
-"""
+"""The folders of a run: for temporary files, and for caches that may be deleted at any time."""
 
 from __future__ import annotations
 
@@ -19,9 +15,9 @@ from epochcost.errors import CapabilityError
 
 @contextlib.contextmanager
 def scratch_folder(results: Path) -> Iterator[Path]:
-    """Create an empty temporary folder that only this user can read.
+    """Create an empty temporary folder that only this user can read, for the time of the context.
 
-    The caller must hold the lock on ``results``. The folder is removed at the end of the context.
+    The caller must hold the lock on ``results``. Raises CapabilityError if the folder is not new.
     """
     folder = remove_scratch(results)
     try:
@@ -40,10 +36,7 @@ def scratch_folder(results: Path) -> Iterator[Path]:
 
 
 def remove_scratch(results: Path) -> Path:
-    """Remove the temporary folder that a killed run left, and return its path.
-
-    The caller must hold the lock on ``results``.
-    """
+    """Remove a killed run's folder and return its path; the caller must have locked ``results``."""
     name = hashlib.sha256(os.fsencode(results.resolve())).hexdigest()[:12]
     folder = Path(tempfile.gettempdir()) / f"epochcost-{os.getuid()}-{name}"
     shutil.rmtree(folder, ignore_errors=True)
@@ -61,8 +54,8 @@ def optional_cache_folder(name: str) -> Path | None:
 def cache_folder(name: str) -> Path:
     """The path of the cache folder with this name, below $XDG_CACHE_HOME or ~/.cache.
 
-    The folder need not exist. A relative $XDG_CACHE_HOME is ignored, as the XDG Base Directory
-    Specification demands. Raises RuntimeError if the user has no home folder.
+    A relative $XDG_CACHE_HOME is ignored, as the XDG Base Directory Specification demands. Raises
+    RuntimeError if the user has no home folder.
     """
     named = Path(os.environ.get("XDG_CACHE_HOME", ""))
     return (named if named.is_absolute() else Path.home() / ".cache") / "epochcost" / name

@@ -1,7 +1,4 @@
-"""Facts about the ONNX files of a project's models that decide which trials a machine can run.
-
-``execute.planning`` applies the facts to the trials of a machine.
-"""
+"""Facts about the ONNX files of a project's models that decide which trials a machine can run."""
 
 from __future__ import annotations
 
@@ -25,11 +22,7 @@ from onnxstep.graphs.loading import external_files, load_model
 
 
 class GraphFacts:
-    """Facts about the ONNX files of a project's models, each computed once.
-
-    One object serves the run plans of several machines. A fact stays as computed, even if the ONNX
-    file changes afterwards.
-    """
+    """Facts about models' ONNX files, each computed once, even if a file changes afterwards."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self.catalogue = catalogue
@@ -40,17 +33,11 @@ class GraphFacts:
         self.footprints = cache(self._footprints)
 
     def _sha256(self, name: str) -> str | None:
-        """SHA-256 of a model's ONNX file; None for a model without one.
-
-        Raises ModelError if the file is unreadable.
-        """
+        """SHA-256 of a model's ONNX file, if any; raises ModelError if the file is unreadable."""
         return graph_digests(self.catalogue, [name]).get(name)
 
     def _fault(self, name: str) -> str | None:
-        """Why a model's ONNX file cannot be used: a missing file, or a contradiction to its spec.
-
-        None if it can be used.
-        """
+        """Why a model's ONNX file is missing or contradicts its spec; None if it can be used."""
         model = self.catalogue.models[name]
         path = self.catalogue.graph_path(model)
         try:
@@ -70,18 +57,12 @@ class GraphFacts:
         return f"{read('models', path, self.catalogue.root / FOLDER).place(misfit.key)}: {misfit}"
 
     def _why_unmeasured(self, name: str, precision: Precision) -> str | None:
-        """Why a decoder's ONNX file cannot be measured in a precision; None if it can.
-
-        For example, a file that stores 4-bit weights can be measured in int4 only.
-        """
+        """Why a decoder's ONNX file cannot be measured in a precision; None if it can."""
         path = self.catalogue.graph_path(self.catalogue.models[name])
         return why_unmeasured(onnx.load_model(path, load_external_data=False), precision)
 
     def _decoder_bytes(self, name: str) -> Callable[[int, int], int] | None:
-        """A function that estimates a decoder's memory in bytes; None if its file is unreadable.
-
-        The arguments are the batch size and the number of tokens in each sequence.
-        """
+        """A function from batch size and sequence length to bytes; None for an unreadable file."""
         model = self.catalogue.models[name]
         try:
             return decoder_bytes(model, load_model(self.catalogue.graph_path(model)))

@@ -1,8 +1,4 @@
-"""Write the files of a job: graphs in the trial's precision, and arrays as .npz archives.
-
-``graphs.precision`` rewrites a graph in half precision; ``graphs.weight_bits`` quantises the
-weights of a decoder.
-"""
+"""Write the files of a job: graphs in the trial's precision, and arrays as .npz archives."""
 
 from __future__ import annotations
 
@@ -33,10 +29,7 @@ from onnxstep.graphs.sequences import MAKERS
 
 
 def bound_state(graph: onnx.ModelProto, model: Model) -> tuple[CarriedValue, ...]:
-    """The carried values of ``graph``: inputs that take the previous step's outputs.
-
-    All shapes of ``graph`` must be fixed.
-    """
+    """Inputs of a graph with fixed shapes that take the previous step's outputs."""
     in_place = model.decoder is not None
     return tuple(
         CarriedValue(input=state.input, output=state.output, in_place=in_place)
@@ -51,10 +44,7 @@ def save_graph(graph: onnx.ModelProto, path: Path) -> Path:
 
 
 def save_stored_weights(graph: onnx.ModelProto, path: Path) -> Path | None:
-    """Write the values of a graph's stored parameters to a file, and return the file's path.
-
-    None if the graph stores no values; the worker then initialises the parameters at random.
-    """
+    """Write the parameters that a graph stores to a file; None if the graph stores no values."""
     tensors = (*parameters(graph), *state(graph))
     stored = {tensor.name for tensor in tensors if tensor.initial is None}
     if not stored:
@@ -64,10 +54,7 @@ def save_stored_weights(graph: onnx.ModelProto, path: Path) -> Path | None:
 
 
 def save_arrays(arrays: Mapping[str, NDArray[Any]], path: Path) -> Path:
-    """Write arrays to an .npz file and return its path; the names may be any texts.
-
-    ``numpy.savez`` is not used, since it cannot write an array with the name ``file``.
-    """
+    """Write an .npz file; unlike with ``numpy.savez``, an array may have the name ``file``."""
     with zipfile.ZipFile(path, "w") as archive:
         for name, values in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
@@ -89,10 +76,7 @@ def graph_in_precision(
 ) -> Path:
     """Write an inference graph in the trial's precision and return the path of its file.
 
-    ``plain`` is the file of ``graph``, which is in fp32 and has fixed shapes. If the graph needs no
-    change, ``plain`` is returned. Otherwise, the new file is in the same folder. ``cache`` maps
-    each cache input of a decoder to its cache output, by name. Raises ModelError if the graph
-    cannot be rewritten.
+    The result is ``plain``, the file of ``graph``, if nothing changes. See also ``in_precision``.
     """
     rewritten = in_precision(trial, graph, cache)
     if rewritten is graph:
@@ -105,9 +89,8 @@ def in_precision(
 ) -> onnx.ModelProto:
     """An inference graph in the trial's precision; the same graph if nothing changes.
 
-    ``graph`` has fixed shapes and is in fp32. ``cache`` maps each cache input of a decoder to its
-    cache output. CUDA cannot make sequences of tensors, so in a graph for CUDA, nodes that read a
-    sequence read its tensors instead. Raises ModelError if the graph cannot be rewritten.
+    ``graph`` is in fp32 with fixed shapes, ``cache`` from ``cache_names``. For CUDA, which cannot
+    make sequences, nodes read tensors instead. Raises ModelError if the graph cannot be rewritten.
     """
     if trial.provider == "cuda":
         graph = without_sequences(graph)
@@ -126,10 +109,7 @@ def in_precision(
 
 
 def without_sequences(graph: onnx.ModelProto) -> onnx.ModelProto:
-    """The graph, in which nodes read tensors directly, not through a sequence of tensors.
-
-    A node stays unchanged if the tensors of its sequence are unknown.
-    """
+    """The graph, in which nodes read tensors directly instead of sequences of known tensors."""
     if not any(node.op_type in MAKERS for node in graph.graph.node):
         return graph
     return bind_dimensions(graph, {}, plain_sequences=True)
@@ -156,10 +136,8 @@ def fp32_reference(
 ) -> Reference | None:
     """The trial's graph and data in fp32, to compare outputs; None if the trial is in fp32.
 
-    The file ``plain`` has the fp32 graph, which is the reference except for decoders in int4. For
-    these, a new file next to ``plain`` is made from ``graph``. The new file has the quantised
-    weights, but computes in fp32 and does not round activations. A decoder's reference runs on the
-    CPU.
+    The graph is the file ``plain``. For decoders in int4, it is a new file with quantised weights
+    that computes in fp32 and does not round activations. A decoder's reference runs on the CPU.
     """
     if trial.precision == "fp32":
         return None

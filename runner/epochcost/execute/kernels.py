@@ -1,7 +1,4 @@
-"""Check planned trials for nodes without a CUDA kernel; the check needs no GPU.
-
-Outcomes are cached under the trial's id, which depends on the graph and the spec.
-"""
+"""Check planned trials for nodes without a CUDA kernel; the check needs no GPU."""
 
 from __future__ import annotations
 
@@ -43,11 +40,7 @@ class CheckedGraph:
 
 
 def check_trials(catalogue: Catalogue, trials: Iterable[Trial]) -> Iterator[CheckedGraph]:
-    """Check each graph that trials run on CUDA, and yield the outcome.
-
-    Trials that differ only in batch size have the same nodes, so a single graph is checked for
-    them.
-    """
+    """Check each graph that trials run on CUDA, once for all batch sizes, and yield the outcome."""
     chosen: dict[str, Trial] = {}
     for trial in trials:
         if trial.provider == "cuda":

@@ -1,7 +1,4 @@
-"""Write the files of a trial that MLPerf's load generator (LoadGen) runs.
-
-The files are a graph for each batch size, and input examples.
-"""
+"""Write the files of a trial under MLPerf's LoadGen: a graph for each batch size, and examples."""
 
 from __future__ import annotations
 

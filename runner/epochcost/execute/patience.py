@@ -1,8 +1,4 @@
-"""Spend extra time on precision: wait while other programs use CPUs, and add rounds to trials.
-
-Waiting and additional rounds use the time that a run may take beyond its plan. Before a round, this
-module reads from the system's counters how much CPU time other programs take.
-"""
+"""Spend extra time on precision: wait while other programs use CPUs, and add rounds to trials."""
 
 from __future__ import annotations
 
@@ -31,10 +27,7 @@ def look_at_host() -> Conditions:
 
 
 def disturbance(change: Conditions, cpus: int) -> str | None:
-    """Describe the CPU time that other programs or the hypervisor take; None if it is little.
-
-    ``change`` is the difference between two readings of the system's counters.
-    """
+    """Describe the CPU time that other programs or the hypervisor take; None if it is little."""
     other_cpus, steal = change.others_cpus, change.steal_share
     if other_cpus is not None and other_cpus > MOST_OTHERS_SHARE * cpus:
         return f"other programs keep {other_cpus:.1f} of {cpus} CPUs busy"
@@ -59,10 +52,7 @@ class Patience:
         self._cpus, self._look, self._clock, self._sleep = cpus, look or look_at_host, clock, sleep
 
     def wait_for_calm(self, on_wait: Callable[[str, float], None]) -> None:
-        """Wait until other programs use little CPU time, or until no extra time is left.
-
-        ``on_wait`` gets the reason of each wait and the extra seconds that are left.
-        """
+        """Wait until CPUs are calm or time is up; ``on_wait`` gets the reason and seconds left."""
         while self.left_seconds > 0:
             begun = self._clock()
             reason = disturbance(self._look(), self._cpus)
@@ -77,10 +67,9 @@ class Patience:
     ) -> Iterator[Visit]:
         """Yield additional rounds of imprecise or disturbed trials while extra time is left.
 
-        A trial is imprecise if its mean time is less precise than the trial demands. It is
-        disturbed if other programs disturbed all its rounds. Such trials take turns of one round,
-        the least precise first, so that a trial's rounds are spread over time. ``measured`` returns
-        the current results of all trials. ``rounds`` is the planned number of rounds by trial id.
+        A trial is disturbed if other programs disturbed all its rounds. Trials take turns of one
+        round, the least precise first. ``measured`` returns the current results of all trials, and
+        ``rounds`` has the planned number of rounds by trial id.
         """
         tried: set[str] = set()
         while self.left_seconds > 0:

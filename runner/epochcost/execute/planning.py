@@ -1,7 +1,6 @@
 """Plan a run: choose the trials of the studies that this machine can measure.
 
-Trials that need more memory than the machine has are left out. So are trials on CUDA if their GPU
-cannot be used. A trial whose memory cannot be estimated stays in the plan.
+A trial whose memory cannot be estimated stays in the plan.
 """
 
 from __future__ import annotations
@@ -61,11 +60,7 @@ def cuda_obstacle(study: Study, machine: Hardware) -> str | None:
 
 
 def _compute_capability(machine: Hardware, device: int) -> str | None:
-    """The compute capability of this host's GPU number ``device``; None if unknown.
-
-    The driver states the compute capability. If the driver shows no GPU at all, the value in
-    ``machine``, the spec of this host, is returned.
-    """
+    """A GPU's compute capability from the driver, or from ``machine`` if no GPU is visible."""
     gpus = shown_gpus()
     if gpus:
         return gpus[device].compute_capability if device < len(gpus) else None
@@ -73,11 +68,7 @@ def _compute_capability(machine: Hardware, device: int) -> str | None:
 
 
 def require_device(device: int | None) -> None:
-    """Raise CapabilityError if CUDA shows GPUs, but none with the number ``device``.
-
-    If the driver's library shows no GPU at all, this function does nothing, and the trial reports
-    the missing GPU.
-    """
+    """Raise CapabilityError if CUDA shows GPUs, but none with the number ``device``."""
     gpus = () if device is None else shown_gpus()
     if device is not None and gpus and device >= len(gpus):
         raise CapabilityError(
@@ -117,10 +108,7 @@ _DECODERS_ON_GPUS: Mapping[Precision, float] = MappingProxyType(
 
 
 def room_bytes(devices: Iterable[int] = (0,)) -> dict[Provider, int]:
-    """Bytes of memory that a trial may take on this machine, by provider; no entry if unknown.
-
-    For CUDA, the limit is the memory of the smallest GPU among ``devices``.
-    """
+    """Memory for a trial here by provider, for CUDA the smallest GPU's; no entry if unknown."""
     room: dict[Provider, int] = {"cpu": memory_limit_bytes()}
     sizes_by_device = dict(enumerate(gpu.memory_bytes for gpu in shown_gpus()))
     sizes = [size for device in devices if (size := sizes_by_device.get(device)) is not None]
@@ -185,9 +173,9 @@ def _memory_bytes(
 def plan_run(catalogue: Catalogue, request: RunRequest) -> Plan:
     """Plan the trials of a run on this machine, without those that need too much memory.
 
-    Raises InputError for an unknown name, and for a requested model that none of the chosen studies
-    lists. Also raises InputError if this machine differs from the spec of ``request.hardware``,
-    unless ``request.as_is``. Raises CapabilityError if requested CUDA cannot be used.
+    Raises InputError for an unknown name, for a model that no chosen study lists, and unless
+    ``request.as_is`` for a machine that differs from its spec. Raises CapabilityError if requested
+    CUDA cannot be used.
     """
     machine = catalogue.machine(request.hardware)
     studies = with_device(_studies(catalogue, request), request.device)
@@ -211,10 +199,8 @@ def plan_run(catalogue: Catalogue, request: RunRequest) -> Plan:
 def plan_elsewhere(facts: GraphFacts, request: RunRequest, runtime: str | None = None) -> Plan:
     """Plan the trials of a run on another machine, from that machine's spec.
 
-    ``runtime`` is ONNX Runtime's package on that machine. By default, it is the package in
-    epochcost's optional dependencies `run` for Linux with x86-64. Plans for several machines share
-    the ``facts``. Raises InputError for an unknown name, and for a requested model that none of the
-    chosen studies lists.
+    ``runtime`` is ONNX Runtime's package there, by default that of the extra `run` for Linux on
+    x86-64. Raises InputError for an unknown name, and for a model that no chosen study lists.
     """
     machine = facts.catalogue.machine(request.hardware)
     studies = with_device(_studies(facts.catalogue, request), request.device)
@@ -247,9 +233,8 @@ def _plan_measurable_trials(
 ) -> Plan:
     """Plan the trials that a machine can measure and that fit into its memory.
 
-    ``hosts`` describes the machine once for each study, because CUDA may work on only some of its
-    GPUs, and each study chooses a GPU. ``room`` is the memory that a trial may take, in bytes by
-    provider. If ``room`` is None, the limit is the memory of the machine that runs this process.
+    ``hosts`` has an entry for each study, since CUDA may work on only some of the machine's GPUs.
+    ``room`` is the memory for a trial in bytes, by provider; None means that of this machine.
     """
     models = {model for study in studies for model in study.models}
     chosen = models & set(request.models) if request.models else models
@@ -273,10 +258,7 @@ def _faulty_file(facts: GraphFacts, trial: Trial) -> LeftOut | None:
 
 
 def _missing_precision(facts: GraphFacts, trial: Trial) -> LeftOut | None:
-    """The omission of a decoder's trial whose precision its ONNX file does not support.
-
-    None for all other trials. For example, a file that stores 4-bit weights supports int4 only.
-    """
+    """Omit a decoder's trial in a precision that the decoder's ONNX file does not support."""
     why = facts.why_unmeasured(trial.model, trial.precision) if trial.work.decodes else None
     return LeftOut(trial.title, f"of {trial.model}, {why}") if why else None
 
@@ -312,10 +294,9 @@ def _studies(catalogue: Catalogue, request: RunRequest) -> tuple[Study, ...]:
 def _cuda_obstacles(
     studies: Sequence[Study], machine: Hardware, request: RunRequest
 ) -> list[str | None]:
-    """For each study, the reason why it cannot use CUDA; None if it can.
+    """For each study, why it cannot use CUDA; None if it can, or if CUDA is not requested.
 
-    If only other providers are requested, nothing is checked and all reasons are None. Raises
-    CapabilityError if the request names CUDA or a GPU, and no study can use CUDA.
+    Raises CapabilityError if the request names CUDA or a GPU, and no study can use CUDA.
     """
     named = "cuda" in request.providers or request.device is not None
     if not named and request.providers:

@@ -1,8 +1,4 @@
-"""Write the files of a trial with requests to a decoder: prompts, and a graph for any length.
-
-Prompts are random tokens, drawn uniformly from the vocabulary. Their lengths follow the study's
-distributions. The graph computes the scores (logits) of all positions, not only of the last.
-"""
+"""Write the files of a trial with requests to a decoder: prompts, and a graph for any length."""
 
 from __future__ import annotations
 
@@ -32,12 +28,7 @@ _Z90 = NormalDist().inv_cdf(0.9)
 def request_files(
     trial: Trial, requests: Requests, model: Model, graph: onnx.ModelProto, folder: Path
 ) -> JobFiles:
-    """Write the graph in the trial's precision and the prompts into ``folder``.
-
-    The file ``batches`` has three arrays for PROMPTS prompts: ``prompts`` [PROMPTS, longest
-    prompt], ``prompt_tokens`` [PROMPTS] and ``answer_tokens`` [PROMPTS]. A prompt is the first
-    ``prompt_tokens`` tokens of its row.
-    """
+    """Write the graph in the trial's precision and the prompts (see ``draw_requests``)."""
     if model.decoder is None:
         raise ModelError(f"model {model.id}: expected a decoder, got a spec without [decoder]")
     # The engine batches prompts of different lengths and reads scores at the end of each prompt.
@@ -54,9 +45,10 @@ def request_files(
 
 
 def draw_requests(requests: Requests, vocabulary: int, seed: int) -> dict[str, NDArray[np.int32]]:
-    """Draw random prompts and lengths of prompts and answers; equal seeds give equal arrays.
+    """Draw uniform random tokens, and lengths from the study; equal seeds give equal arrays.
 
-    ``prompts`` are rows of token ids, of which a request uses the first ``prompt_tokens``.
+    The arrays are ``prompts`` [PROMPTS, longest prompt], of which a request uses the first
+    ``prompt_tokens`` [PROMPTS] tokens, and ``answer_tokens`` [PROMPTS].
     """
     draw = np.random.default_rng(seed)
     prompt_tokens, answer_tokens = (
@@ -86,10 +78,9 @@ _SEQUENCE = 1
 
 
 def with_all_positions(model: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy of a decoder whose output of scores has a row for each input token.
+    """A copy of a decoder with scores [batch, positions, …] for all tokens instead of the last.
 
-    The scores have the shape [batch, positions, …]. The Slice node before the last matrix product,
-    which selects the last position, is removed. A model without this node is returned unchanged.
+    The Slice node that selects the last position is removed, if there is one.
     """
     whole = copied(model)
     graph = whole.graph

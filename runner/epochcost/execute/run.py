@@ -1,7 +1,6 @@
 """Run an assignment: build, measure and store one trial after the other.
 
-Each round is stored before the next begins. A trial that fails does not stop the others, but a full
-disk stops the run. A sweep measures increasing batch sizes.
+Each round is stored before the next begins. A failed trial does not stop the run, a full disk does.
 """
 
 from __future__ import annotations
@@ -59,11 +58,10 @@ _OURS = (Path(epochcost.__path__[0]), Path(LIBRARY))
 
 
 def run_trials(assignment: Assignment, on_event: OnEvent) -> tuple[Outcome, ...]:
-    """Run every trial of the assignment and return the outcomes.
+    """Run every trial; returns outcomes in the plan's order, then those of sweeps.
 
-    The outcomes of the plan's trials come first, in the plan's order. The outcomes of sweeps
-    follow, except for batch sizes that ran out of memory. Raises CapabilityError if results cannot
-    be written, the disk is full, or another run writes to the folder.
+    Batch sizes that ran out of memory have no outcome. Raises CapabilityError if results cannot be
+    written, the disk is full, or another run writes to the folder.
     """
     folder = assignment.store.folder / assignment.hardware
     require_writable(folder)
@@ -122,8 +120,8 @@ def _visit_all(run: RunContext, schedule: Scheduled, outcomes: dict[str, Outcome
 def run_sweep(run: RunContext, sweep: Sweep, outcomes: dict[str, Outcome]) -> tuple[Trial, ...]:
     """Measure each batch size of a sweep in one round, and return the trials that have a result.
 
-    The outcomes so far decide the next size or the end, for example if memory runs out. The reason
-    for the end is stored. Adds the outcomes of finished, skipped and failed trials to ``outcomes``.
+    Adds the outcomes of finished, skipped and failed trials to ``outcomes``. The reason why the
+    sweep ended is stored.
     """
     assignment = run.assignment
     room = trial_room_bytes(sweep.trial)
@@ -163,12 +161,7 @@ def _measure_first_round(run: RunContext, visit: Visit) -> RoundStored | Exhaust
 
 
 def run_round(run: RunContext, visit: Visit) -> RoundStored | Outcome:
-    """Measure a round of a trial, store it, and return what happened.
-
-    Returns Finished after the trial's last round, and RoundStored if more rounds follow. Returns
-    Skipped if all rounds of the trial are stored already, and Failed if an error occurs. Raises
-    CapabilityError if the disk is full.
-    """
+    """Measure and store a round; an error gives Failed, but a full disk raises CapabilityError."""
     earlier: Result | None = None
     try:
         # Earlier rounds of this run count; so do rounds of an earlier run that is resumed.
@@ -344,8 +337,7 @@ def sweep_limit(
 ) -> BatchLimit:
     """Make the record of a sweep's end: why it ended, and which batch sizes ran or failed.
 
-    ``points`` has the outcome of each batch size, ``results`` the results of those that ran, in
-    ascending order. ``room_bytes`` is the memory that a trial may allocate, None if unknown.
+    ``results`` ascend by batch size. ``room_bytes`` is the memory for a trial, None if unknown.
     """
     failed = sorted((p for p in points if isinstance(p, SizeFailure)), key=lambda p: p.batch_size)
     of_memory = end.cause == "memory"

@@ -1,9 +1,4 @@
-"""The memory that models need, computed in parallel on all cores and cached for the user.
-
-The key of the cache contains everything on which the memory depends: the bytes of the graph, the
-part of the spec that defines the steps, the batch sizes, the provider, and the code of this package
-and of onnxstep. `sizing` computes the memory of one model.
-"""
+"""The memory that models need, computed in parallel on all cores and cached for the user."""
 
 from __future__ import annotations
 
@@ -47,10 +42,7 @@ class SizeQuery:
 def footprints(
     catalogue: Catalogue, name: str, mode: Mode, provider: Provider, batch_sizes: Collection[int]
 ) -> dict[int, Footprint]:
-    """The memory that a model needs, for each of ``batch_sizes``.
-
-    Empty if the memory cannot be computed for one of the batch sizes.
-    """
+    """A model's memory by batch size; empty if it cannot be computed for one of the sizes."""
     model = catalogue.model(name)
     query = SizeQuery(model, catalogue.graph_path(model), {mode: batch_sizes}, provider)
     try:
@@ -65,11 +57,7 @@ def footprints(
 
 
 def cached_size(query: SizeQuery) -> ModelSize:
-    """The memory that a model needs, read from the cache, or else computed and stored there.
-
-    Raises ModelError if the graph cannot be read, and CapabilityError if the computation needs more
-    memory than this machine has.
-    """
+    """As ``count_size``, but read from the cache, or else computed and stored there."""
     cache, key = optional_cache_folder("sizes"), _query_cache_key(query)
     return _KEPT.value(cache, key, lambda: count_size(query))
 
@@ -77,8 +65,7 @@ def cached_size(query: SizeQuery) -> ModelSize:
 def count_size(query: SizeQuery) -> ModelSize:
     """Compute the memory that a model needs.
 
-    Raises ModelError if the graph cannot be read, and CapabilityError if the computation needs more
-    memory than this machine has.
+    Raises ModelError if the graph cannot be read, CapabilityError if this runs out of memory.
     """
     try:
         graph = separated(load_model(query.graph))
@@ -118,10 +105,7 @@ def model_sizes(
     models: Iterable[str],
     on_counted: OnCounted = lambda *_: None,
 ) -> Mapping[str, SizeOrError]:
-    """The memory of each model at its declared batch sizes, or the error, by model id.
-
-    A model without a graph has no entry.
-    """
+    """Each model's memory at its declared batch sizes, or the error; no entry without a graph."""
     chosen = [catalogue.model(name) for name in sorted(set(models))]
     queries = [
         SizeQuery(model, catalogue.graph_path(model), declared_batch_sizes(model))

@@ -1,9 +1,4 @@
-"""Count the memory that a model needs; the graph is read but not run.
-
-``size_of`` builds the model's graph for each batch size of training and inference, and counts the
-memory of this graph. ``decoder_bytes`` estimates the memory of a decoder. No random weights are
-drawn. ``plan.size`` defines the records of the counts.
-"""
+"""Count the memory that a model needs; the graph is read but not run."""
 
 from __future__ import annotations
 
@@ -43,10 +38,7 @@ def declared_batch_sizes(model: Model) -> BatchSizes:
 def size_of(
     model: Model, graph: onnx.ModelProto, batch_sizes: BatchSizes, provider: Provider = "cpu"
 ) -> ModelSize:
-    """Count a model's memory at the batch sizes of each mode.
-
-    If the graph of a mode cannot be built, the result has the reason instead.
-    """
+    """Count memory by mode and batch size, or state why a mode's graph cannot be built."""
     footprints: list[Footprint] = []
     uncounted: list[Uncounted] = []
     for mode, sizes in batch_sizes.items():
@@ -128,8 +120,7 @@ _FLOAT_BYTES = 4
 def decoder_bytes(model: Model, graph: onnx.ModelProto) -> Callable[[int, int], int]:
     """A function that estimates a decoder's memory from the number and length of its sequences.
 
-    The estimate is the memory of the process in fp32. Weights of matrix products count twice: once
-    as initialised, and once in the layout that kernels read. Lookup tables count once.
+    The estimate is for fp32. Weights of matrix products count twice, because kernels copy them.
     """
     assert model.decoder is not None, "a decoder's trial is that of a model with [decoder]"
     multiplied, looked_up = decoder_weights(graph)
@@ -139,10 +130,7 @@ def decoder_bytes(model: Model, graph: onnx.ModelProto) -> Callable[[int, int], 
 
 
 def decoder_weights(graph: onnx.ModelProto) -> tuple[int, int]:
-    """Number of weights in matrix products, and number of weights in lookup tables.
-
-    A lookup table that is also read by another operator counts in both numbers.
-    """
+    """Number of weights in matrix products and in lookup tables; shared weights count in both."""
     tables = {node.input[0] for node in graph.graph.node if node.op_type == "Gather"}
     multiplied = {
         name for node in graph.graph.node if node.op_type != "Gather" for name in node.input

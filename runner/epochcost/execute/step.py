@@ -1,7 +1,4 @@
-"""Build the training step that a model's spec declares, from a graph with a fixed batch size.
-
-This module translates the losses and update rules of the spec into those of onnxstep.
-"""
+"""Build the training step that a model's spec declares, from a graph with a fixed batch size."""
 
 from __future__ import annotations
 
@@ -70,8 +67,7 @@ Rule = Sgd | Momentum | RmsProp | Adagrad | Adadelta | Adam
 def update_rule(optimizer: spec.Optimizer) -> Rule:
     """The update rule of onnxstep with the optimizer's settings, except the learning rate.
 
-    Each step gets its learning rate as an input. Specs and onnxstep both follow PyTorch's formulas,
-    so that the settings are the same.
+    Specs and onnxstep both follow PyTorch's formulas, so that the settings are the same.
     """
     settings: dict[str, Any] = {
         name: float(value)
@@ -131,10 +127,7 @@ def build_step(
 
 
 def carried_values(step: TrainingStep, provider: Provider) -> tuple[CarriedValue, ...]:
-    """The values that a step passes to the next step.
-
-    Values are overwritten in place if the provider allows it.
-    """
+    """The values that a step passes to the next step, in place if the provider allows it."""
     places = in_place_inputs(step, provider)
     return tuple(
         CarriedValue(input=c.input, output=c.output, fill=c.fill, in_place=c.input in places)
@@ -158,11 +151,7 @@ _OF_STEPS: Mapping[study.Precision, Precision] = MappingProxyType(
 def fp32_step_path(
     trial: Trial, graph: onnx.ModelProto, model: Model, training: Training, path: Path
 ) -> Path:
-    """Return the path of a training step in fp32, with which the trial's outputs are compared.
-
-    ``path`` is the file of the trial's own step. It is returned if that step is in fp32, as in fp32
-    and TF32 trials. Otherwise, the fp32 step is written to a new file in the same folder.
-    """
+    """Path of the step in fp32: ``path`` for fp32 and TF32 trials, else a new file beside it."""
     if _OF_STEPS[trial.precision] == "fp32":
         return path
     fp32 = build_step(graph, model, training, trial.provider, trial.seed)
@@ -172,9 +161,8 @@ def fp32_step_path(
 def step_in_precision(
     trial: Trial, graph: onnx.ModelProto, model: Model, training: Training
 ) -> TrainingStep:
-    """Differentiate a graph in the trial's precision, and add the updates that the spec declares.
+    """Build the step in the trial's precision, as ``build_step`` does in fp32.
 
-    Raises ModelError for names that the graph does not have, and for operators without a gradient.
     Raises CapabilityError if a heavy operator, such as MatMul, has no form in that precision.
     """
     precision = _OF_STEPS[trial.precision]
@@ -206,10 +194,7 @@ def _require_half_precision_forms(step: onnx.ModelProto, trial: Trial) -> None:
 def write_evaluation(
     graph: onnx.ModelProto, training: Training, teacher: Teacher, batch_size: int, folder: Path
 ) -> Evaluation:
-    """Write held-out batches, and a graph that computes the loss of a batch, into ``folder``.
-
-    ``teacher`` draws the batches. The result has the paths of both files.
-    """
+    """Write held-out batches, and a graph that computes the loss of a batch, into ``folder``."""
     with_loss = evaluation_graph(
         graph, loss=loss_terms(training), batch_statistics=True, freeze=training.freeze
     )

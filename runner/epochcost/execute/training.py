@@ -1,8 +1,4 @@
-"""Run a training once for each seed: connect graphs, data and sessions, and save the state.
-
-A training's id is a digest of its model, data and settings, without the seed. A stored record has
-all repeats of a training on one host, one for each seed.
-"""
+"""Run a training once for each seed: connect graphs, data and sessions, and save the state."""
 
 from __future__ import annotations
 
@@ -65,11 +61,7 @@ OnStep = Callable[[Progress, int, float], None]
 
 @dataclass(frozen=True)
 class TrainingRequest:
-    """A request to train a model on a data set, with settings and the device.
-
-    ``evaluate_every`` is the number of steps between evaluations; None means an epoch.
-    ``save_seconds`` is the time between saved states.
-    """
+    """A training to run; ``evaluate_every`` is a number of steps, None for an epoch."""
 
     model: Model
     training: Training
@@ -83,11 +75,7 @@ class TrainingRequest:
 
 @dataclass(frozen=True)
 class PreparedTraining:
-    """A training whose graph and examples are loaded; it can run any number of times.
-
-    ``recipe`` has the learning rate, its schedule, the number of epochs and the target at which the
-    training stops early. ``bound`` is ``graph`` with a fixed batch size.
-    """
+    """A training with loaded graph and examples; ``bound`` is ``graph`` with a fixed batch size."""
 
     request: TrainingRequest
     recipe: Recipe
@@ -102,8 +90,7 @@ def prepare(
 ) -> PreparedTraining:
     """Load the model and the examples below folder ``data``, and check that they fit each other.
 
-    Raises InputError or ModelError if they do not fit, and CapabilityError if there are no
-    examples.
+    Raises InputError or ModelError if they do not fit, CapabilityError if there are no examples.
     """
     model = request.model
     if model.carried:
@@ -163,10 +150,9 @@ def run_repeat(
 ) -> Repeat | None:
     """Run a training from its start or from the state in ``folder``, and export the weights.
 
-    Returns None if ``stopped`` ends the training early. Raises TrainingDiverged if the training
-    diverges, and CapabilityError if the state or the weights cannot be written. In each of these
-    cases, the last saved state is kept. Raises InputError if the saved state is damaged or belongs
-    to another training.
+    Returns None if ``stopped`` ends the training. Raises TrainingDiverged if it diverges, and
+    CapabilityError if a file cannot be written. The last saved state is kept in these cases. Raises
+    InputError if the saved state is damaged or belongs to another training.
     """
     path, identity = state_path(folder), f"{prepared.id}-{seed}"
 
@@ -287,11 +273,7 @@ def _training_digest(
 
 @dataclass(frozen=True)
 class Follower:
-    """Functions that are called at the start, at each step and at the end of each repeat.
-
-    ``ended`` also receives whether the repeat was stored before. ``stopped`` returns whether the
-    training should stop.
-    """
+    """Callbacks: ``begun`` gets the seed, ``ended`` whether the repeat was stored before."""
 
     begun: Callable[[int], None]
     on_step: OnStep
@@ -303,9 +285,9 @@ class Follower:
 class RepeatsRequest:
     """A request to run a training once for each of ``seeds``; each such run is a repeat.
 
-    ``folder`` is for saved states and trained weights, ``results`` for the records of finished
-    repeats. ``aim`` is the training's target as text, such as "accuracy >= 0.98", or "all epochs".
-    If ``anew``, repeats are trained again from the start, even if their result or state is stored.
+    ``folder`` is for states and weights, ``results`` for records. ``aim`` is the target as text,
+    such as "accuracy >= 0.98", or "all epochs". With ``anew``, stored repeats and states are
+    replaced.
     """
 
     prepared: PreparedTraining
@@ -328,10 +310,8 @@ def repeat_folder(request: RepeatsRequest, seed: int) -> Path:
 def run_repeats(request: RepeatsRequest, follower: Follower) -> Trainings | None:
     """Run the repeats that are not stored yet, and return the record of all repeats.
 
-    Returns None if no repeat has ended, in this call or earlier. Each repeat is stored at its end,
-    and stays stored if a later repeat fails. Raises TrainingDiverged if a training diverges, and
-    CapabilityError if a file cannot be written. Raises InputError if a saved state is damaged or
-    belongs to another training.
+    Returns None if no repeat has ended so far. Each repeat is stored at its end. Raises the errors
+    of ``run_repeat``.
     """
     environment = detect_environment()
     folder = request.results / request.hardware.id

@@ -1,8 +1,4 @@
-"""Check a trial's outputs, outside the timed steps.
-
-The module compares a trial's outputs with outputs in fp32 and checks that outputs are finite. It
-also computes the held-out loss, which shows whether training reduces the loss.
-"""
+"""Check a trial's outputs outside timed steps: agreement with fp32, finiteness, held-out loss."""
 
 from __future__ import annotations
 
@@ -25,7 +21,7 @@ from epochcost.results.records import Agreement, OutputDifference
 
 
 def agreement(job: Job, outputs: Mapping[str, Array]) -> Agreement | None:
-    """Compare ``outputs`` of a trial's first step with fp32; None if the job has no reference.
+    """Compare a trial's first outputs with those in fp32; None if the job has no reference.
 
     Raises JobError if no float output can be compared, or if a number is finite only in fp32.
     """

@@ -76,9 +76,9 @@ def ceilings_here(
 ) -> tuple[Ceilings, bool]:
     """Peak rates of this host, and whether this call measured them.
 
-    Unless ``again``, rates in ``folder`` for this host and runtime in the current format are
-    returned. Raises CapabilityError if measuring or storing fails, or if another run writes to the
-    folder.
+    Unless ``again``, rates in ``folder`` in the current format are returned if they are of this
+    host and runtime. ``device`` is CUDA's number of a GPU. Raises CapabilityError if measuring or
+    storing fails, or if another run writes to the folder.
     """
     environment = detect_environment()
     stored = None if again else find_ceilings(folder, hardware.id, provider, environment)
@@ -120,7 +120,7 @@ def _work(provider: Provider, device: int, environment: Environment) -> CeilingW
 
 
 def measure_apart(work: CeilingWork) -> tuple[Ceiling, ...]:
-    """Measure in a separate process; raises CapabilityError if the process fails or is too slow."""
+    """Measure in another process; raises CapabilityError if the process fails or is too slow."""
     try:
         work_json = work.model_dump_json()
         process = run_module(None, _MODULE, work_json, timeout_seconds=_LONGEST_SECONDS)
@@ -133,7 +133,7 @@ def measure_apart(work: CeilingWork) -> tuple[Ceiling, ...]:
 
 
 def measured_ceilings(work: CeilingWork) -> Iterator[Ceiling]:
-    """Yield the rates by precision and number of threads; only errors in fp32 are raised."""
+    """Yield rates by precision and thread number; raises errors in fp32, and prints others."""
     for precision in work.precisions:
         for threads in work.threads:
             try:

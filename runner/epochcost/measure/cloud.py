@@ -40,7 +40,10 @@ Ask = Callable[..., str]
 def _ask_service(
     base: str, deadline: float, path: str, headers: Mapping[str, str], method: str = "GET"
 ) -> str:
-    """Ask the service; raises OSError or HTTPException if it does not answer by ``deadline``."""
+    """Ask the service at ``base``, and return its answer as text.
+
+    Raises OSError or HTTPException if no answer comes by ``deadline`` (monotonic time).
+    """
     seconds_left = deadline - time.monotonic()
     if seconds_left <= 0:
         raise TimeoutError("no time left")

@@ -25,7 +25,7 @@ def read_number(file: Path) -> int | None:
 
 
 def parse_cpu_list(text: str | None) -> frozenset[int]:
-    """Parse the kernel's list of CPUs: ``0-2,5`` is 0, 1, 2 and 5; another form gives no CPU."""
+    """Parse the kernel's list of CPUs: ``0-2,5`` is 0, 1, 2 and 5; empty for any other form."""
     cpus: set[int] = set()
     for part in (text or "").split(","):
         first, _, last = part.strip().partition("-")
@@ -76,7 +76,10 @@ def tool_output(*command: str, any_status: bool = False) -> str | None:
 
 
 def raw_tool_output(*command: str, any_status: bool = False) -> str | None:
-    """Output of a system tool; None if absent, too slow or, without ``any_status``, failed."""
+    """Output of a system tool, perhaps empty; None if the tool is absent, fails or is too slow.
+
+    With ``any_status``, a tool may end with an exit status other than 0.
+    """
     if shutil.which(command[0]) is None:
         return None
     try:

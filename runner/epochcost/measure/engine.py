@@ -1,6 +1,6 @@
 """Serve requests with onnxruntime-genai's engine; only this module imports onnxruntime-genai.
 
-The thread that opened the engine adds requests between two steps. The engine batches sequences.
+The thread that opened the engine adds requests between two steps. The engine forms the batches.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class DecoderEngine:
         return bool(self._turns)
 
     def begin(self, number: int, sample: Sample | None = None) -> None:
-        """Send prompt ``number`` to the engine for LoadGen's ``sample`` (None without LoadGen)."""
+        """Ask the engine to answer prompt ``number``; ``sample`` is None without LoadGen."""
         prompt, answer = self._prompts[number], self.answer_tokens[number]
         # The engine allocates a cache for the longest session of a batch.
         room = self._genai.RequestOptions()
@@ -110,7 +110,7 @@ class DecoderEngine:
         return first, ended
 
     def answer(self, numbers: Sequence[int]) -> float:
-        """Answer prompts that arrive together, without LoadGen; returns the seconds it took."""
+        """Answer the prompts ``numbers`` together, without LoadGen; returns the time in seconds."""
         begun = time.perf_counter()
         for number in numbers:
             self.begin(number)

@@ -1,7 +1,8 @@
 """Describe NVIDIA's GPUs, find CUDA's numbers for them, and read their state and energy.
 
 CUDA numbers only the GPUs in CUDA_VISIBLE_DEVICES (CUDA programming guide, "CUDA environment
-variables"). NVML numbers all GPUs. Both follow the PCI bus. GPUs before Volta count no energy.
+variables"), but NVML numbers all GPUs. Both number GPUs in the order of the PCI bus. Energy comes
+from the GPU's counter (Volta and later).
 """
 
 from __future__ import annotations
@@ -67,7 +68,8 @@ _BY_GROWTH = "NVML, growth of the whole device"
 class DeviceWatch:
     """Reads the state of a trial's GPU; must be created before the worker gets its job.
 
-    ``number`` is CUDA's. The owner sets ``processes``, the trial's ids, after the worker's start.
+    ``number`` is CUDA's number of the GPU. The owner of this object sets ``processes``, the process
+    ids of the trial, after the worker has started.
     """
 
     def __init__(self, library: Library, handle: Handle, number: int) -> None:
@@ -102,10 +104,7 @@ class DeviceWatch:
         self._energies.append(self._ask("nvmlDeviceGetTotalEnergyConsumption"))
 
     def energy(self, seconds: float) -> Energy:
-        """The GPU's energy between the first and last reading, or why that energy is unknown.
-
-        ``seconds`` is the time between these readings.
-        """
+        """The energy between first and last reading, ``seconds`` apart, or why it is unknown."""
         first, last = self._energies[0], self._energies[-1]
         if is_part(self._library, self._handle):
             reason = "a part of a GPU (MIG) has no energy meter"
@@ -177,8 +176,9 @@ def visible_gpus(
 ) -> tuple[Handle, ...]:
     """The handles of the GPUs that CUDA shows to programs, in CUDA's order.
 
-    ``visible_devices`` is CUDA_VISIBLE_DEVICES (None: unset): numbers, or complete UUIDs of GPUs or
-    parts of GPUs (MIG). CUDA ignores an entry that names no GPU, and all later entries.
+    ``visible_devices`` is the value of CUDA_VISIBLE_DEVICES, None if unset. It lists numbers or
+    complete UUIDs of GPUs or of their parts (MIG). CUDA ignores an entry that names no GPU, and all
+    later entries.
     """
     if visible_devices is None:
         return tuple(boards)

@@ -28,10 +28,11 @@ _NANOSECONDS = 1e-9
 class HostCounters:
     """Readings of the kernel's counters; only differences of two readings have a meaning.
 
-    Times are in seconds, and None is unknown. ``working`` is the time in which CPUs ran programs or
-    the kernel, ``waiting`` all other time, and ``steal`` the part that the hypervisor took. These
-    three are sums over CPUs. ``own_seconds`` is the CPU time of the trial's processes, which a CPU
-    quota stopped for ``frozen``. ``throttled`` counts how often heat lowered a clock.
+    All times are in seconds, and a missing counter is None. ``working`` is the time in which CPUs
+    ran programs or the kernel, and ``waiting`` is all other time; both are sums over the CPUs.
+    ``steal`` is the part of ``waiting`` that the hypervisor took. ``own_seconds`` is the CPU time
+    of the trial's processes, and ``frozen`` the time for which a CPU quota stopped them.
+    ``throttled`` counts how often heat lowered a clock.
     """
 
     at: float
@@ -132,7 +133,10 @@ _REASONS: Mapping[str, str] = MappingProxyType(
 
 
 def host_change(before: HostCounters, after: HostCounters) -> Conditions:
-    """Disturbances between two readings; None for a missing counter, with a reason."""
+    """The disturbances between two readings of the counters.
+
+    If a reading lacks a counter, the field in the result is None, and ``unknown`` has the reason.
+    """
     seconds = after.at - before.at
     counted = after.working + after.waiting - before.working - before.waiting
     own_seconds = _difference(before.own_seconds, after.own_seconds)

@@ -41,7 +41,7 @@ class SamplingRule(_Frozen):
     Sampling ends when half the mean's 95 % confidence interval is at most ``relative_half_width``
     of the mean, and all minima are reached. Otherwise it ends after ``most_samples`` or
     ``budget_seconds``. ``minimum_share`` is a share of ``budget_seconds``, which includes the
-    warm-up's time.
+    warm-up.
     """
 
     relative_half_width: Annotated[float, Field(gt=0, lt=1)] = 0.02
@@ -55,8 +55,8 @@ class SamplingRule(_Frozen):
 class WarmUpRule(_Frozen):
     """Conditions that end the warm-up of a trial, see ``measure.sampling.is_settled``.
 
-    It takes at most ``budget_share`` of the sampling budget. The minima let kernels and clocks
-    settle.
+    ``minimum_steps`` gives time for lazy allocation and kernel selection, ``minimum_seconds`` for
+    the clocks to rise. ``budget_share`` is the largest share of the sampling budget.
     """
 
     minimum_steps: Annotated[int, Field(ge=1)] = 10
@@ -68,9 +68,8 @@ class WarmUpRule(_Frozen):
 class Evaluation(_Frozen):
     """A graph that computes the loss on held-out batches, before and after a trial's steps.
 
-    ``loss`` is the name of its scalar output. ``batches`` is an .npz with an array ``[batches,
-    batch, ...]`` for each input that changes. The values in ``carried`` start at zero and pass from
-    batch to batch.
+    ``loss`` is the name of its scalar output. For each input that changes, the .npz ``batches`` has
+    an array ``[batches, batch, ...]``. The values in ``carried`` start at zero at the first batch.
     """
 
     graph: Path
@@ -96,7 +95,8 @@ class AskedDecoder(_Frozen):
 class Reference(_Frozen):
     """Files to run a trial's first step in fp32, for comparison with the trial's outputs.
 
-    The first batch in the .npz has ``examples`` examples. Without ``provider``, it is the trial's.
+    The first batch in the .npz has ``examples`` examples. If ``provider`` is None, the reference
+    runs on the trial's provider.
     """
 
     graph: Path
@@ -136,8 +136,9 @@ class JobFiles(_Frozen):
 class Job(JobFiles):
     """All data that a worker needs for a trial: its files and the settings of its run.
 
-    ``runtime`` is ``package==version``, and ``python`` None is this interpreter. Without
-    ``pinning``, all CPUs may be used. ``memory_limit_bytes`` limits memory on the host.
+    ``runtime`` is ``package==version``. If ``python`` is None, the worker runs under this
+    interpreter. Without ``pinning``, all CPUs may be used. ``memory_limit_bytes`` limits host
+    memory.
     """
 
     mode: Mode
@@ -156,9 +157,9 @@ class Job(JobFiles):
 class Progress(_Frozen):
     """A worker's report of its progress.
 
-    ``samples`` counts steps of the phase. ``relative_half_width`` is that of `SamplingRule`, None
-    if not computed. ``elapsed_seconds`` counts from the warm-up's start, or in ``starting`` from
-    the worker's. Warm-up and sampling may take ``budget_seconds``.
+    ``samples`` counts the steps of the phase. ``relative_half_width`` (see `SamplingRule`) is None
+    until it is computed. ``elapsed_seconds`` counts from the start of the warm-up, in the phase
+    ``starting`` from the worker's. Warm-up and sampling together may take ``budget_seconds``.
     """
 
     phase: Phase

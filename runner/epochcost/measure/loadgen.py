@@ -56,7 +56,7 @@ class LoadGenRequest:
 
     ``bound_seconds`` limits the latency at ``percentile``, a share below 1. If
     ``token_bound_seconds`` limits the time per further token, ``bound_seconds`` limits the time to
-    the first token.
+    the first token. ``trace`` logs every sample.
     """
 
     scenario: LoadScenario
@@ -228,7 +228,7 @@ def _read_logs(folder: Path) -> LoadGenLog:
 def run_record(
     log: LoadGenLog, purpose: Purpose, minimum_seconds: float, rate_asked: float | None
 ) -> LoadGenRun:
-    """The record of a run; ``rate_asked``, in samples per second, is None if "offline"."""
+    """The record of a run; ``rate_asked`` (samples/s) is None in the scenario "offline"."""
     values = log.values
     # Keys of the samples per second: of all samples offline, of completed samples for a server.
     keys = ("result_samples_per_second", "result_completed_samples_per_sec")
@@ -254,7 +254,7 @@ _LATENCY_KEYS = ("{}_latency_ns", "{}_percentile_latency")
 def latency_record(values: dict[str, Any], plain: str, percentile: str) -> Latency:
     """Make a latency's record from LoadGen's log; ``plain`` and ``percentile`` are key formats.
 
-    Braces in ``plain`` become "min", "mean" or "max", those in ``percentile`` such as "99.00".
+    Braces become "min", "mean" or "max" in ``plain``, a percentage like "99.00" in ``percentile``.
     """
     keys = {"minimum": "min", "mean": "mean", "maximum": "max"}
     names = {name: plain.format(key) for name, key in keys.items()}
@@ -331,7 +331,10 @@ class LoadGenTrial(ABC):
 
 
 def highest_rate(keeps: Callable[[float], bool], start: float, floor: float) -> float | None:
-    """Search from ``start`` for the highest rate that keeps a bound; None if not even ``floor``."""
+    """Search from ``start`` for the highest rate, in samples a second, that keeps the bound.
+
+    Tries no rate below ``floor``. Returns None if even ``floor`` exceeds the bound.
+    """
     low, high, rate = 0.0, math.inf, max(start, floor)
     for _ in range(MOST_TRIES):
         if keeps(rate):

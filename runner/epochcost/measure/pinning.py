@@ -1,8 +1,4 @@
-"""Pin a worker to a part of this machine's CPUs, to emulate a smaller instance of the same family.
-
-A cloud's vCPU is a hardware thread. A smaller instance has fewer cores with all their threads, on a
-single NUMA node if they fit.
-"""
+"""Pin a worker to a part of the hardware threads (vCPUs), to emulate a smaller instance."""
 
 from __future__ import annotations
 
@@ -74,7 +70,7 @@ def _described(cpus: tuple[int, ...], threads: int, topology: Topology) -> Pinni
 def choose_cpus(count: int, allowed: Collection[int], topology: Topology) -> tuple[int, ...]:
     """Choose CPUs like those of a smaller instance: whole cores on the fewest NUMA nodes.
 
-    Returns them in ascending order; if the topology is unknown, those with the lowest numbers.
+    The result ascends. If the topology is unknown, it has the CPUs with the lowest numbers.
     """
     if not topology.covers(allowed):
         return tuple(sorted(allowed)[:count])

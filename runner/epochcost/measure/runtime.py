@@ -66,7 +66,7 @@ def package_versions() -> dict[str, str]:
 def software(module: ModuleType) -> Software:
     """Versions of the runtime, of Python and of packages in this process.
 
-    ``module`` is onnxruntime. Raises CapabilityError if no package of its version has its file.
+    ``module`` is onnxruntime. Raises CapabilityError if no package of the same version contains it.
     """
     claims = tuple(_runtime_packages_containing(Path(str(module.__file__))))
     agreed = [name for name, version in claims if version == module.__version__]
@@ -84,7 +84,7 @@ def software(module: ModuleType) -> Software:
 
 
 def engine_software(module: ModuleType) -> Software:
-    """As ``software``, with the serving engine as ``runtime`` and onnxruntime as a package."""
+    """As ``software``, with the engine as ``runtime`` and onnxruntime among the packages."""
     below = software(module)
     name, _, version = below.runtime.partition("==")
     return Software(

@@ -49,7 +49,10 @@ class _EndTestSchedule:
 
 
 def is_settled(seconds: Sequence[float], tolerance: float) -> bool:
-    """Whether the median times of the middle and last third differ by a share of ``tolerance``."""
+    """Whether the last third of the steps is as fast as the third before it.
+
+    The medians of the two thirds must differ by at most ``tolerance`` times the earlier median.
+    """
     third = len(seconds) // 3
     if third == 0:
         return False

@@ -107,7 +107,7 @@ def _host_value_without_copy(array: NDArray[Any]) -> ort.OrtValue:
 
 
 def input_devices(session: ort.InferenceSession, device: str) -> dict[str, str]:
-    """The device on which to bind each graph input: ``device``, or "cpu" for some, as for shapes.
+    """The device on which to bind each graph input: ``device``, or "cpu" for shapes and the like.
 
     If an input is bound on another device, ONNX Runtime copies it once and ignores later changes.
     """
@@ -118,7 +118,9 @@ def input_devices(session: ort.InferenceSession, device: str) -> dict[str, str]:
 def load_cuda_libraries() -> None:
     """Load CUDA libraries from Python packages, where the system's loader does not look.
 
-    Errors go to standard error. CUDA then numbers GPUs by PCI bus, as NVML does, not by speed.
+    Errors go to standard error. If a library is missing, opening a session fails later. The
+    function also makes CUDA number the GPUs as NVML does, in the order of the PCI bus instead of by
+    speed.
     """
     os.environ["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID"
     preload = getattr(ort, "preload_dlls", None)

@@ -59,9 +59,9 @@ def tensor_type(info: ort.NodeArg) -> TensorType:
 class StepInputs:
     """Values for the inputs of a graph.
 
-    ``batches`` has arrays [batches, batch size, ...], taken in turn. ``series`` has arrays [steps,
-    ...], such as learning rates; after the end, the last value stays. ``constants`` has all other
-    inputs, including the first values of carried ones.
+    ``batches`` has arrays [batches, batch size, ...], which steps take in turn. Arrays [steps, ...]
+    in ``series`` have a value for each step, such as learning rates; after the end, the last value
+    stays. ``constants`` has all other inputs, including the first values of carried ones.
     """
 
     batches: Mapping[str, Array]
@@ -115,7 +115,7 @@ class Stepper:
         self._feeds = map(operator.add, pool, self._series_feeds)
 
     def feed_from(self, batches: Iterable[Mapping[str, Array]]) -> None:
-        """Take further batches from ``batches``; inputs in ``StepInputs.series`` go on."""
+        """Take further batches from ``batches``; inputs in ``StepInputs.series`` continue."""
         feeds = (
             tuple((self._fed[name].update_inplace, array) for name, array in batch.items())
             for batch in batches
@@ -258,8 +258,9 @@ def constant_weights(job: Job, parameters: Mapping[str, Array]) -> Mapping[str, 
 def graph_inputs(
     job: Job, parameters: Mapping[str, Array], infos: Iterable[ort.NodeArg]
 ) -> StepInputs:
-    """Find a value for every graph input: in the job's files, its scalars, ``parameters`` or fills.
+    """Find a value for every graph input.
 
+    Values are in the job's files and scalars, in ``parameters``, or are ``CarriedValue.fill``.
     Raises JobError if an input has no value, an array has no input, or a shape or type is wrong.
     """
     types = {info.name: tensor_type(info) for info in infos}

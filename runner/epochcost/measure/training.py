@@ -42,8 +42,9 @@ class TrainingGraphs:
 class TrainingSession:
     """Runs the steps that follow the first ``steps_taken`` steps of a training.
 
-    ``values`` has parameters and carried values by graph input. A carried value that it lacks
-    starts at its ``CarriedValue.fill``. Raises JobError for an input without a value.
+    ``values`` has parameters and carried values by graph input. A carried value that ``values``
+    lacks starts at its ``CarriedValue.fill``. On a GPU, the first step is profiled in ``folder``.
+    Raises JobError for an input without a value.
     """
 
     def __init__(

@@ -50,11 +50,7 @@ def run_trial(job: Job, folder: Path, on_progress: OnProgress) -> Measurement:
 
 @dataclass(frozen=True)
 class Worker:
-    """A worker process that loads its libraries and waits for its job.
-
-    The job, the worker's log and the measurement are files in ``folder``. ``kills_before`` is the
-    number of processes that the kernel had killed for lack of memory before the worker started.
-    """
+    """A worker process; ``kills_before`` is the ``oom_kill_count`` before the worker's start."""
 
     process: subprocess.Popen[str]
     folder: Path
@@ -63,7 +59,8 @@ class Worker:
     def measure(self, job: Job, on_progress: OnProgress) -> Measurement:
         """Give the worker its job, report its progress until it ends, and read the measurement.
 
-        Raises TrialFailed without a measurement: TrialRefused for wrong input, or OutOfMemory.
+        Raises TrialFailed if the worker ends without a measurement: TrialRefused if the input is
+        wrong, OutOfMemory if memory ran out.
         """
         (self.folder / _JOB).write_bytes(job.model_dump_json().encode())
         _announce_job(self.process)
@@ -84,7 +81,8 @@ def start_worker(
 ) -> Iterator[Worker]:
     """Start a worker under ``python`` (None: this interpreter), on the CPUs of ``pinning``.
 
-    The worker ends with this process, even in a crash. Raises CapabilityError if pinning fails.
+    The worker ends when the context or this process ends, even if this process crashes. Raises
+    CapabilityError if the worker cannot be pinned.
     """
     (folder / _MEASUREMENT).unlink(missing_ok=True)
     kills = oom_kill_count()

@@ -36,7 +36,10 @@ _GPU_PERIOD_SECONDS = 0.1
 
 
 class Watch:
-    """Watches host and GPU (CUDA's number ``device``); enter it before the worker gets its job."""
+    """Watches the machine while a trial is sampled; enter it before the worker gets its job.
+
+    ``device`` is CUDA's number of the worker's GPU.
+    """
 
     def __init__(
         self,

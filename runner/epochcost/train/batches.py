@@ -1,7 +1,4 @@
-"""Decide the number of a trial's batches and generate them.
-
-All batches of one input, or of one target, are in one array [batches, batch size, ...], the pool.
-"""
+"""Generate a trial's batches, a pool: arrays [batches, batch size, ...] by input or target."""
 
 from __future__ import annotations
 
@@ -37,8 +34,8 @@ HELD_OUT_FLOPS = 10**11
 def example_fields(graph: onnx.ModelProto, model: Model, batch_size: int) -> tuple[InputField, ...]:
     """The data inputs of a graph with fixed shapes, each with its range of values from the spec.
 
-    Inputs that are carried from step to step are not data. Raises ModelError if spec and graph name
-    different inputs, a shape is not fixed, or the first dimension is not the batch.
+    Carried inputs are not data. Raises ModelError if spec and graph name different inputs, a shape
+    is not fixed, or the first dimension is not the batch.
     """
     carried = {state.input for state in model.states}
     inputs = [data for data in data_inputs(graph) if data.name not in carried]
@@ -58,10 +55,9 @@ def example_fields(graph: onnx.ModelProto, model: Model, batch_size: int) -> tup
 def step_targets(
     step: TrainingStep, graph: onnx.ModelProto, model: Model, training: Training, batch_size: int
 ) -> tuple[TargetField, ...]:
-    """The targets of the loss terms of a step, in the order of the terms.
+    """The targets of a step's loss terms; ``graph`` is the graph from which the step was made.
 
-    ``graph`` is the graph with fixed shapes from which the step was made. Raises ModelError if a
-    target that the spec declares does not fit the output with which it is compared.
+    Raises ModelError if a declared target does not fit the output with which it is compared.
     """
     shapes = _shapes([*step.model.graph.input, *graph.graph.output])
     return tuple(
@@ -74,12 +70,9 @@ def step_targets(
 def training_pool(
     teacher: Teacher, batch_size: int, room_bytes: int | None = None
 ) -> Mapping[str, NDArray[Any]]:
-    """Generate the batches that a trial repeats in a cycle.
+    """Generate the ``pool_size`` batches that a trial repeats in a cycle, by input or target.
 
-    ``pool_size`` gives their number, which is at least two. The arrays [batches, batch size, ...]
-    have the names of inputs and targets. Raises MemoryError if ``room_bytes``, the memory for the
-    trial, is too small for three batches. At least two batches are in the arrays, and a third
-    exists until it is copied into them.
+    Raises MemoryError if ``room_bytes`` is too small for two batches and one being copied.
     """
     batch_bytes = batch_size * teacher.example_bytes
     if room_bytes is not None and _HELD_BATCHES * batch_bytes > room_bytes:
@@ -93,9 +86,7 @@ def held_out_pool(
 ) -> Mapping[str, NDArray[Any]]:
     """Batches that training never sees, with about ``HELD_OUT_EXAMPLES`` examples in total.
 
-    The arrays [batches, batch size, ...] have the names of inputs and targets. If evaluating all
-    examples would exceed ``HELD_OUT_FLOPS`` operations, there are fewer batches, but at least one.
-    ``batch_flops`` is the number of operations that evaluate a batch.
+    There are fewer batches, but at least one, if their evaluation exceeds ``HELD_OUT_FLOPS``.
     """
     affordable = HELD_OUT_FLOPS // max(1, batch_flops)
     count = max(1, min(HELD_OUT_EXAMPLES // batch_size, affordable))
@@ -105,10 +96,7 @@ def held_out_pool(
 def _draw_pool(
     teacher: Teacher, stream: int, batch_size: int, count: int
 ) -> dict[str, NDArray[Any]]:
-    """Generate ``count`` batches: for each input or target, an array [count, batch size, ...].
-
-    ``stream`` selects the random numbers, so that training and held-out batches differ.
-    """
+    """Generate ``count`` batches: for each input or target, an array [count, batch size, ...]."""
     pool: dict[str, NDArray[Any]] = {}
     for index in range(count):
         for name, values in teacher.draw(stream, index, batch_size).items():

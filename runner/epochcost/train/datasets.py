@@ -1,8 +1,6 @@
 """Load the examples of a data set from verified files, or generate them as its spec says.
 
-Members of an archive are found by their file name in any folder, and not unpacked to disk. Readers
-raise InputError if a file's shape or size differs from the spec. The spec's seed decides all random
-numbers.
+Members of an archive are found by their file name in any folder, and not unpacked to disk.
 """
 
 from __future__ import annotations
@@ -49,10 +47,9 @@ _SPLIT_SEED = 0
 def load_examples(dataset: Dataset, folder: Path, length: int, positions: int) -> Examples:
     """The examples of a data set; each example of a text data set has ``length`` characters.
 
-    ``folder`` has a folder for each data set. ``positions`` is the number of labels that the model
-    needs for an example. In a text, the label of a character is the next character; if
-    ``positions`` is 1, only the last character of an example has a label. Raises InputError if a
-    file differs from the spec, and CapabilityError if a file is missing.
+    ``positions`` is the number of labels of an example. In a text, the label of a character is the
+    next character; if ``positions`` is 1, only the last character has a label. Raises InputError if
+    a file differs from the spec, and CapabilityError if a file is missing.
     """
     if dataset.generated is not None:
         return _made_up(dataset, dataset.generated, length, positions)
@@ -94,10 +91,7 @@ def _made_up(dataset: Dataset, declared: Generated, length: int, positions: int)
 
 
 def _path_of_file(dataset: Dataset, data: Files, file: DataFile, folder: Path) -> Path:
-    """The path of a data file in ``folder``, or else in the Python package ``data.package``.
-
-    Raises CapabilityError if the file is not in ``folder`` and the package is not installed.
-    """
+    """Path of a file in ``folder`` or ``data.package``; raises CapabilityError without either."""
     path = data_path(dataset, file, folder)
     if path.exists():
         return path

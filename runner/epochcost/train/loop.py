@@ -1,8 +1,4 @@
-"""Train a model: take steps, evaluate the model and save the state, until the training ends.
-
-A resumed training ends with the same weights as an uninterrupted training: the inputs of a step
-depend only on its number, and the saved state contains everything else.
-"""
+"""Train a model with evaluations and saved states; resuming does not change the trained weights."""
 
 from __future__ import annotations
 
@@ -65,11 +61,7 @@ def parse_target(text: str) -> Target:
 
 @dataclass(frozen=True)
 class Recipe:
-    """Settings of a training.
-
-    ``evaluate_every`` is the number of steps between evaluations, and ``aim`` is the target
-    at which the training ends early.
-    """
+    """Settings of a training; ``evaluate_every`` counts steps, ``aim`` ends the training early."""
 
     schedule: Schedule
     learning_rate: Decimal
@@ -82,9 +74,8 @@ class Recipe:
 class Watch:
     """Callbacks of a training: to save its state, to report each step, and to stop the training.
 
-    ``on_step`` is called after each step, with the number and the loss of the step. Its first
-    argument is the `Progress` at the latest evaluation, save or start of an epoch. The state is
-    saved every ``save_seconds``.
+    ``on_step`` gets the `Progress` at the latest evaluation, save or start of an epoch, and the
+    number and loss of the step. The state is saved every ``save_seconds``.
     """
 
     save: Callable[[Progress, Arrays], None]
@@ -96,10 +87,7 @@ class Watch:
 def train(
     recipe: Recipe, feed: Feed, session: TrainingSession, progress: Progress, watch: Watch
 ) -> Progress:
-    """Train until the target, the last epoch or a stop by ``watch``; save and return the state.
-
-    Raises TrainingDiverged if the training diverges; the last saved state is kept.
-    """
+    """Train until the end or a stop, and save; raises TrainingDiverged and keeps the last save."""
     saved = time.monotonic()
     while progress.ending is None and not watch.stopped():
         if progress.step >= _next_evaluation_step(recipe, feed, progress):
@@ -128,10 +116,7 @@ def _take_steps_until_due(
     watch: Watch,
     saved: float,
 ) -> Progress:
-    """Take steps until an evaluation or a save is due, the epoch ends, or a stop is requested.
-
-    ``saved`` is the time of the last save, as a result of ``time.monotonic``.
-    """
+    """Take steps until an evaluation or a save is due, the epoch ends, or a stop is requested."""
     step, (total, count) = progress.step, progress.losses
     epoch_end = (step // feed.epoch_steps + 1) * feed.epoch_steps
     end = min(_next_evaluation_step(recipe, feed, progress), epoch_end)
@@ -180,10 +165,7 @@ def _evaluated(
 
 
 def _evaluate_held_out(feed: Feed, session: TrainingSession) -> tuple[float, float]:
-    """The mean loss and the share of right answers on the held-out examples.
-
-    Raises TrainingDiverged if the loss is not finite.
-    """
+    """Mean loss and accuracy on held-out examples; raises TrainingDiverged if not finite."""
     total = examples = right = answers = 0.0
     for batch, loss, scores in session.evaluate(feed.held_out_batches()):
         size = len(next(iter(batch.values())))
@@ -197,10 +179,7 @@ def _evaluate_held_out(feed: Feed, session: TrainingSession) -> tuple[float, flo
 
 
 def _save_state(session: TrainingSession, progress: Progress, watch: Watch) -> Progress:
-    """Save the state; return the progress with the time that saving took.
-
-    Raises TrainingDiverged, without saving, if a weight or other saved number is not finite.
-    """
+    """Save the state and count the time; raises TrainingDiverged if a value is not finite."""
     begun, values = time.perf_counter(), session.carried_values()
     for name, value in values.items():
         if not np.isfinite(value).all():

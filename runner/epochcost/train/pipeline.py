@@ -1,8 +1,6 @@
 """Prepare the inputs of a step: shuffle, augment, scale and reshape the examples.
 
-The results have the shapes that the graph's inputs require. Seed and step number decide all inputs,
-so that a resumed training sees the same inputs as before. Until they are batched, examples keep the
-number type of their file.
+Seed and step number decide all inputs, so that a resumed training sees the same inputs.
 """
 
 from __future__ import annotations
@@ -46,9 +44,8 @@ class Examples:
 class Feed:
     """Makes the inputs of a model's training steps and evaluations from a data set.
 
-    ``learning_rate`` is the name of the graph's input for the learning rate. ``evaluated_at_once``
-    is the batch size of evaluations. Raises InputError if augmentation gets examples without height
-    and width.
+    ``learning_rate`` is the name of a graph input. ``evaluated_at_once`` is the batch size of
+    evaluations. Raises InputError if augmentation gets examples without height and width.
     """
 
     examples: Examples
@@ -70,18 +67,11 @@ class Feed:
 
     @property
     def epoch_steps(self) -> int:
-        """Number of whole batches in an epoch.
-
-        Examples are shuffled, so the examples beyond the last whole batch differ in each epoch.
-        """
+        """Number of whole batches in an epoch; the examples that are left over differ by epoch."""
         return len(self.examples.training.labels) // self.batch_size
 
     def batches(self, first_step: int, rates: NDArray[np.float32]) -> EpochBatches:
-        """The batches of successive steps of an epoch, the first of which is ``first_step``.
-
-        ``rates`` has the learning rate of each of these steps. A batch also contains the learning
-        rate of its step, because the rate is an input of the graph, too.
-        """
+        """A batch for each of ``rates``, in one epoch, from step ``first_step`` of the training."""
         epoch, place = divmod(first_step, self.epoch_steps)
         rng = np.random.default_rng([self.seed, _SHUFFLE_KEY, epoch])
         order = rng.permutation(len(self.examples.training.labels))
@@ -98,10 +88,7 @@ class Feed:
     def gathered(
         self, part: Part, rows: NDArray[np.int64], step: int | None = None
     ) -> dict[str, Array]:
-        """Inputs of the graph for the examples with the indices ``rows``.
-
-        ``step`` seeds the random augmentation; without ``step``, the examples are not augmented.
-        """
+        """Graph inputs for the examples ``rows``, augmented at random unless ``step`` is None."""
         data = self.inputs[0]
         values = np.take(part.examples, rows, axis=0)
         if step is not None and self.augmentation is not None:
@@ -119,8 +106,7 @@ class Feed:
     def right_answers(self, batch: Mapping[str, Array], scores: Array) -> NDArray[np.bool_]:
         """Whether the model's answer is right, for each label except those equal to ``IGNORED``.
 
-        The answer is the class with the highest score. For a float target, the answer is 1 if the
-        score is positive, else 0.
+        The answer is the class with the highest score, or 1 for a float target above a score of 0.
         """
         labels = batch[self.target.name].reshape(-1)
         if self.target.dtype.kind == "f":
@@ -132,11 +118,7 @@ class Feed:
 
 @dataclass(frozen=True)
 class EpochBatches:
-    """Consecutive batches of an epoch; ``order`` [batches, batch size] has example indices.
-
-    ``rates`` has the learning rate of each batch. ``first_step`` is the first one's step, counted
-    from the start of the training.
-    """
+    """Consecutive batches of an epoch; ``order`` [batches, batch size] has example indices."""
 
     feed: Feed
     order: NDArray[np.int64]
@@ -156,21 +138,14 @@ class EpochBatches:
 
 
 def scaled(values: Array, field: InputField, largest_value: float) -> NDArray[np.float32]:
-    """Fit ``values``, which lie between 0 and ``largest_value``, into the field's range.
-
-    The values are scaled down if ``largest_value`` exceeds the width of the range. They are never
-    scaled up. Then the field's lowest value is added.
-    """
+    """Shift values from 0 to ``largest_value`` into the field's range, scaled down if needed."""
     room = field.high - field.low
     scale = 1.0 if room > largest_value else room / largest_value
     return values.astype(np.float32) * np.float32(scale) + np.float32(field.low)
 
 
 def augmented(images: Array, how: Augmentation, rng: np.random.Generator) -> Array:
-    """Shift images by up to ``how.pad`` pixels and, if ``how.flip``, mirror some, all at random.
-
-    ``images`` is [examples, ..., height, width].
-    """
+    """Shift and mirror ``images`` [examples, ..., height, width] at random, as ``how`` says."""
     height, width = images.shape[-2:]
     planes = images.reshape(len(images), -1, height, width)
     if how.pad:
@@ -186,10 +161,7 @@ def augmented(images: Array, how: Augmentation, rng: np.random.Generator) -> Arr
 
 
 def fitting_input(model: str, fields: Sequence[InputField]) -> tuple[InputField, ...]:
-    """The only input whose values differ between examples, followed by the constant inputs.
-
-    Raises InputError if there is no such input, or more than one. The message names ``model``.
-    """
+    """The only data input, then the constant inputs; raises InputError unless there is just one."""
     data = [field for field in fields if field.kind != "constant"]
     if len(data) != 1:
         raise InputError(

@@ -1,9 +1,7 @@
 """Compute the learning rate at every step from the schedule in the spec.
 
 Steps count from 0. During warm-up the rate is ``(step + 1) / warm_up_steps`` of its full value. The
-schedule ``on-plateau`` would lower the rate after epochs with too little progress. For this
-schedule, the module computes a constant rate, because a trial (a short timed run of a training)
-usually ends within an epoch.
+rate of ``on-plateau`` is constant, because a timed trial usually ends within an epoch.
 """
 
 from __future__ import annotations
@@ -71,9 +69,8 @@ def _warm_up_factors(steps: NDArray[np.int64], warm_up_steps: int) -> Factors:
 def _factors_by_epochs(schedule: spec.Steps, steps: NDArray[np.int64], horizon: Horizon) -> Factors:
     """The factor of the learning rate at each step: ``factors[i]`` after ``epochs[i]`` epochs.
 
-    Before the first of these epochs, the factor is 1. The warm-up lowers the factor. Without a
-    warm-up, TensorFlow's ``piecewise_constant`` gives these factors if each boundary is the last
-    step before a change.
+    Without a warm-up, this is TensorFlow's ``piecewise_constant`` if each boundary is the last step
+    before a change.
     """
     starts = [
         int((epoch * horizon.epoch_steps).to_integral_value(ROUND_CEILING))
@@ -87,11 +84,9 @@ def _factors_by_epochs(schedule: spec.Steps, steps: NDArray[np.int64], horizon: 
 def _exponential_factors(
     schedule: spec.Exponential, steps: NDArray[np.int64], horizon: Horizon
 ) -> Factors:
-    """The multiplier of the learning rate at each step, lowered every ``epochs`` epochs.
+    """``schedule.factor`` ** n after n intervals of ``epochs`` epochs, times the warm-up's factor.
 
-    The multiplier is ``schedule.factor`` ** n after n complete intervals of ``epochs`` epochs,
-    times that of the warm-up. Without a warm-up, the result equals TensorFlow's
-    ``exponential_decay`` with ``staircase``.
+    Without a warm-up, this equals TensorFlow's ``exponential_decay`` with ``staircase``.
     """
     interval = float(schedule.epochs * horizon.epoch_steps)
     # The quotient of a step at a boundary may come out a little below the whole number.
@@ -124,8 +119,7 @@ def _inverse_square_root_factors(steps: NDArray[np.int64], warm_up_steps: int) -
     """The factor min(n / w, √(w / n)) at step n, counted from 1, with w steps of warm-up.
 
     This is equation 3 of Vaswani et al. 2017, arXiv 1706.03762, divided by its highest value,
-    (d_model · w)^-1/2, at the end of the warm-up. The spec's learning rate takes the place of that
-    highest value.
+    (d_model · w)^-1/2, which the spec's learning rate replaces.
     """
     count = steps + 1.0
     return np.minimum(count / warm_up_steps, np.sqrt(warm_up_steps / count))

@@ -1,7 +1,6 @@
 """Write and read the state of a training, and export its weights.
 
-A state contains everything on which the next step depends. The step's number decides the next
-examples and all random draws. The file is a zip of arrays and JSON, always replaced as a whole.
+The file is a zip of arrays and JSON, with everything on which the next step depends.
 """
 
 from __future__ import annotations
@@ -48,9 +47,8 @@ class Times:
 class Progress:
     """The progress of a training and its results so far, which a saved state stores as JSON.
 
-    ``curve`` has a point for each evaluation. ``losses`` contains the sum of the losses of the
-    steps since the last evaluation, and the number of these steps. ``sessions`` is the number of
-    times that the training was started or resumed.
+    ``losses`` has the sum of the losses of the steps since the last evaluation, and the number of
+    these steps. ``sessions`` counts how often the training was started or resumed.
     """
 
     step: int = 0
@@ -92,10 +90,7 @@ def write_state(path: Path, state: SavedState) -> None:
 
 
 def read_state(path: Path, identity: str) -> SavedState | None:
-    """The saved state of a training; None if there is none.
-
-    Raises InputError if the file is damaged or belongs to another training.
-    """
+    """The saved state, if any; raises InputError if it is damaged or another training's."""
     try:
         with np.load(path, allow_pickle=False) as archive:
             document = json.loads(str(archive["document"]))
@@ -134,11 +129,7 @@ def refusal(folder: Path, error: OSError) -> CapabilityError:
 
 
 def with_values(model: onnx.ModelProto, values: Mapping[str, NDArray[Any]]) -> onnx.ModelProto:
-    """Copy a model with ``values`` as the initializers of its parameters and running statistics.
-
-    ``values`` has an array for each of these tensors, by name. The copy's metadata no longer lists
-    the distributions of the initial values, because the values are stored.
-    """
+    """Copy a model with ``values`` as initializers of all parameters and running statistics."""
     stored = copied(separated(model))
     weights = {each.name for each in (*parameters(stored), *state(stored))}
     graph = stored.graph

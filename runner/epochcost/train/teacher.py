@@ -1,8 +1,7 @@
 """Draw synthetic data that a model can learn: inputs, and targets that depend on them.
 
-Each example has latent factors z ~ N(0, I). ``directions`` is the number of factors. Fixed random
-layers turn z into inputs, and noise is added. Some targets depend on z, others on the tokens of an
-input. The seed decides all random numbers.
+Each example has latent factors z ~ N(0, I); ``directions`` is their number. Fixed random layers and
+noise turn z into inputs. Targets depend on z or on tokens. The seed decides all random numbers.
 """
 
 from __future__ import annotations
@@ -25,8 +24,7 @@ Kind = Literal["numbers", "tokens", "constant"]
 class InputField:
     """Shape and type of an example of a graph input, with values in ``low <= value < high``.
 
-    ``kind`` is ``tokens`` for indices of a vocabulary, which have no order. It is ``constant`` if
-    all values are ``low``.
+    The kind ``tokens`` is for indices of a vocabulary. For ``constant``, all values are ``low``.
     """
 
     name: str
@@ -46,10 +44,9 @@ class InputField:
 class TargetField:
     """A graph input that holds the targets of a loss; ``shape`` is the shape of one example.
 
-    Integer targets are class indices. Float targets are 0 or 1 if ``classes`` is set, and otherwise
-    numbers in ``low <= value < high``. A share ``ignored_share`` of the labels has the value
-    ``IGNORED``. The graph's input has the shape [batch size, *shape]. If ``merged``, its shape is
-    [batch size · shape[0], *shape[1:]] instead.
+    Integer targets are class indices. Float targets are 0 or 1 with ``classes``, else numbers in
+    ``low <= value < high``. A share ``ignored_share`` of labels is ``IGNORED``. The graph's input
+    has the shape [batch size, *shape], or [batch size · shape[0], *shape[1:]] if ``merged``.
     """
 
     name: str
@@ -80,7 +77,7 @@ _TOPICAL_SHARE = 0.75
 
 
 def _random_layer(directions: int, features: int, rng: np.random.Generator) -> Floats:
-    """Random weights [outputs, features] of a layer whose outputs have unit variance."""
+    """Random weights [directions, features] of a layer whose outputs have unit variance."""
     weights = rng.standard_normal((directions, features), dtype=np.float32)
     return weights / np.float32(np.sqrt(directions))
 
@@ -102,9 +99,8 @@ def _draw_numbers(field: InputField, activations: Floats, rng: np.random.Generat
 def _draw_tokens(field: InputField, latent: Floats, rng: np.random.Generator) -> NDArray[Any]:
     """Draw texts in which most tokens reveal the sign of a latent factor of the example.
 
-    Each token of the vocabulary stands for one latent factor and one sign. About three quarters of
-    a text's tokens reveal a factor, which is drawn at random. Such a token stands for this factor
-    and the factor's sign in the example. The other tokens are drawn from the whole vocabulary.
+    Each token of the vocabulary stands for one factor and one sign. About three quarters of a
+    text's tokens stand for random factors with their signs in the example. The others are random.
     """
     examples, directions = latent.shape
     shape = (examples, int(np.prod(field.shape)))
@@ -121,8 +117,7 @@ def _draw_tokens(field: InputField, latent: Floats, rng: np.random.Generator) ->
 def draw_zipf(count: int, shape: tuple[int, ...], rng: np.random.Generator) -> NDArray[np.int64]:
     """Draw indices k < ``count`` with probability log((k + 2) / (k + 1)) / log(count + 1).
 
-    This approximates Zipf's law. TensorFlow's ``log_uniform_candidate_sampler`` uses the same
-    formula.
+    This approximates Zipf's law, as TensorFlow's ``log_uniform_candidate_sampler`` does.
     """
     drawn = np.exp(rng.random(shape, dtype=np.float32) * np.float32(np.log(count + 1))) - 1
     return np.asarray(np.minimum(drawn, count - 1), dtype=np.int64)
@@ -148,9 +143,8 @@ _READOUT_KEY, _MAP_KEY, _NUMBERS_KEY = 0, 3, 4
 def _targets_from_latent(target: TargetField, latent: Floats, seed: int) -> NDArray[Any]:
     """Target values [examples, ...] that depend on the latent factors [examples, directions].
 
-    A target with one position and more than two classes gets the class with the largest random
-    linear score. Any other value is a random linear function of the factors, squashed into the
-    target's range and, for classes, rounded down.
+    A single label of more than two classes is the class with the largest random linear score. Other
+    values are random linear functions, squashed into the range and, for classes, rounded down.
     """
     if target.classes is not None and target.positions == 1 and target.classes > 2:
         values: NDArray[Any] = _class_of_largest_score(
@@ -172,10 +166,9 @@ def _classes_from_tokens(
 ) -> NDArray[Any]:
     """Compute the target's classes [examples, ...] from the tokens of ``field``.
 
-    A fixed random map gives a class for each token. A target of one position gets the class of the
-    last token. Otherwise, each position gets the class of its token. If a position has several
-    tokens, such as a word's letters, the token with the largest id decides. A tenth of the classes
-    is random.
+    A fixed random map gives each token a class. A single label is the class of the last token.
+    Otherwise, each position has the class of its token, or of the largest token id if it has
+    several. A tenth of the classes is random.
     """
     assert target.classes is not None, "only classes follow from positions"
     if target.positions == 1:
@@ -201,10 +194,8 @@ def _ignore_share_of_labels(
 def _source_field(target: TargetField, fields: Sequence[InputField]) -> InputField | None:
     """The input whose tokens decide the target's classes; None if latent factors decide them.
 
-    Latent factors are random numbers of an example, such as a text's topic. A target of several
-    positions depends on tokens if an input has tokens for each of the target's positions. A text
-    has at most ``_MOST_TOPICS`` factors. So a target of one position depends on tokens only if it
-    has more classes. If several inputs are suitable, the one with the largest vocabulary is chosen.
+    An input decides several positions if it has tokens for each position, and a single label if
+    there are more than ``_MOST_TOPICS`` classes. The input with the largest vocabulary is chosen.
     """
     if target.classes is None:
         return None
@@ -214,10 +205,9 @@ def _source_field(target: TargetField, fields: Sequence[InputField]) -> InputFie
 
 
 def readout(directions: int, classes: int, seed: int) -> Floats:
-    """Weights [factors, classes] that turn an example's latent factors into scores of classes.
+    """Weights [directions, classes] that turn latent factors into equally distributed scores.
 
-    ``directions`` is the number of factors. All scores have the same distribution. If there are at
-    most as many ``classes`` as factors, the columns are orthonormal, and the scores independent.
+    With at most ``directions`` classes, the columns are orthonormal and the scores independent.
     """
     rng = np.random.default_rng([seed, _READOUT_KEY])
     weights = rng.standard_normal((directions, classes))
@@ -248,10 +238,7 @@ def _scaled(target: TargetField, activations: Floats) -> NDArray[Any]:
 
 
 def _random_class_by_key(keys: int, classes: int, seed: int) -> NDArray[np.int64]:
-    """A random class for each key (a token); every class gets about the same number of keys.
-
-    The numbers of keys of two classes differ by at most one.
-    """
+    """Random class of each key (token); the classes' numbers of keys differ by at most one."""
     rng = np.random.default_rng([seed, _MAP_KEY])
     return rng.permutation(max(keys, classes))[:keys] % classes
 
@@ -263,9 +250,7 @@ _LAYER_KEY, _EXAMPLES_KEY = 1, 2
 class Teacher:
     """Draws batches of synthetic examples: inputs and targets.
 
-    A target depends on random numbers that are drawn for each example, its latent factors. A target
-    of classes may depend on tokens of an input instead. If a target is a single label that depends
-    on latent factors, its classes are equally likely, provided that there are at most 64 classes.
+    The classes of a single label from latent factors are equally likely if there are at most 64.
     """
 
     fields: Sequence[InputField]
@@ -281,8 +266,7 @@ class Teacher:
     def draw(self, stream: int, index: int, size: int) -> dict[str, NDArray[Any]]:
         """Draw batch ``index``, of ``size`` examples, from the endless sequence ``stream``.
 
-        Equal arguments always give equal batches. The result has an array for each input and each
-        target, by name, with examples along axis 0.
+        Returns arrays by name, with examples along axis 0. Equal arguments give equal batches.
         """
         rng = np.random.default_rng([self.seed, _EXAMPLES_KEY, stream, index])
         latent = rng.standard_normal((size, self._direction_count), dtype=np.float32)
@@ -323,11 +307,7 @@ class Teacher:
 
     @cached_property
     def _layers_by_input(self) -> dict[int, Floats]:
-        """Random weights [directions, features] that turn latent factors into a numeric input.
-
-        A direction is one latent factor. The key of the result is the input's position in
-        ``fields``.
-        """
+        """Random weights [directions, features] of numeric inputs, by position in ``fields``."""
         return {
             position: _random_layer(
                 self._direction_count,
