@@ -1,7 +1,4 @@
-"""Bind symbolic dimensions to sizes, so that every tensor of the graph has a static shape.
-
-Gradients, memory plans and counts of operations need static shapes.
-"""
+"""Bind symbolic dimensions to sizes, so that every tensor of the graph has a static shape."""
 
 from __future__ import annotations
 
@@ -67,11 +64,10 @@ def bind_dimensions(
 ) -> onnx.ModelProto:
     """Copy the model with a static shape for every tensor of the main graph.
 
-    ``sizes`` has a size for each of ``symbolic_dimensions(model)``. If a size is 0, inputs with
-    this dimension become empty initializers, which callers need not feed. A dimension that all
-    inputs have must not be 0. ``varying`` names stored tensors that are trained or differentiated,
-    and so must not be folded into constants. With ``plain_sequences``, nodes that read an ONNX
-    sequence are replaced by nodes that read the tensors of the sequence. Raises ModelError for
+    ``sizes`` has a size for each of ``symbolic_dimensions(model)``. Inputs with a dimension of size
+    0 become empty initializers, which callers need not feed. A dimension that all inputs have must
+    not be 0. ``varying`` names stored tensors that are trained or differentiated, and so must not
+    be folded into constants. ``fold_constants`` explains ``plain_sequences``. Raises ModelError for
     unknown names, missing or invalid sizes, contradicting shapes, and shapes that depend on data.
     """
     _check_sizes(model, sizes)
@@ -146,10 +142,9 @@ def _quoted(names: Sequence[str]) -> str:
 
 
 def _write_sizes(model: onnx.ModelProto, sizes: Mapping[str, int]) -> None:
-    """Write the ``sizes`` of symbolic dimensions into all declarations, also in nested graphs.
+    """Write ``sizes`` into all declarations, also in nested graphs.
 
-    Some declared dimensions are not in ``sizes``, such as ``floor(height/2 - 1/2) + 1``. The names
-    of these dimensions are removed, so that shape inference computes their sizes.
+    Names without a size, such as ``floor(height/2 - 1/2) + 1``, are removed for shape inference.
     """
     for name, dim in _open_input_dimensions(model):
         dim.dim_value = sizes[name]
@@ -163,20 +158,14 @@ def _write_sizes(model: onnx.ModelProto, sizes: Mapping[str, int]) -> None:
 
 
 def _remove_unused_nodes(graph: onnx.GraphProto) -> None:
-    """Remove nodes that no output needs, and declarations of values that no node computes.
-
-    Exporters leave such declarations, with symbolic sizes that nothing binds.
-    """
+    """Remove nodes that no output needs, and declarations of values that no node computes."""
     set_nodes(graph, live_nodes(graph.node, [value.name for value in graph.output]))
     yielded = {name for node in graph.node for name in node.output}
     keep_declarations(graph, [value for value in graph.value_info if value.name in yielded])
 
 
 def _infer_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Infer shapes with onnx but without data propagation, as constants are already folded.
-
-    With data propagation onnx 1.23.2 would store whole tensors of any length.
-    """
+    """Infer shapes without data propagation: with it, onnx 1.23.2 stores tensors of any length."""
     try:
         return infer_shapes(model, strict=True)
     except ModelError as error:
@@ -188,11 +177,7 @@ def _infer_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _node_label_in_error(error: str, model: onnx.ModelProto) -> str | None:
-    """Label of the node that onnx's message ``error`` is about; None if it is uncertain.
-
-    The message names an operator, but no node. The node is certain if no other node has this
-    operator.
-    """
+    """Label of the node whose operator onnx's ``error`` names; None unless only one node has it."""
     operator = re.search(r"op_type:\s*(\w+)", error)
     nodes = [node for node in model.graph.node if operator and node.op_type == operator[1]]
     return f"node {nodes[0].name or nodes[0].output[0]!r}" if len(nodes) == 1 else None
@@ -201,11 +186,9 @@ def _node_label_in_error(error: str, model: onnx.ModelProto) -> str | None:
 def _infer_without_declared_shapes(
     model: onnx.ModelProto, fold: Callable[[onnx.ModelProto], onnx.ModelProto], error: ModelError
 ) -> onnx.ModelProto:
-    """Infer shapes without the declared shapes, and warn if declared and inferred shapes differ.
+    """Infer shapes without the declared ones, and warn of differences, as ONNX Runtime does.
 
-    The caller has tried to infer shapes with the declared shapes, which raised ``error``. Raises
-    ``error`` if inference fails without the declared shapes, too. ONNX Runtime also ignores wrong
-    declared shapes with a warning.
+    If this fails, raises ``error``, which the inference with the declared shapes raised.
     """
     before = {v.name: static_shape(v.type) for v in [*model.graph.value_info, *model.graph.output]}
     try:
@@ -226,10 +209,7 @@ def _infer_without_declared_shapes(
 
 
 def _require_positive_sizes(model: onnx.ModelProto) -> None:
-    """Raise ModelError for a node whose window is longer than its input.
-
-    onnx infers a negative size for the output of such a node.
-    """
+    """Raise ModelError for a negative size, which onnx infers if a window exceeds its input."""
     sizes = {
         value.name: [dim.dim_value for dim in value.type.tensor_type.shape.dim]
         for value in declared_values(model.graph)
@@ -269,10 +249,7 @@ def _unknown_shape(node: onnx.NodeProto, name: str) -> UnknownShapeError:
 
 
 def _require_small_constants(graph: onnx.GraphProto) -> None:
-    """Raise ModelError if nodes that read only constants need a huge tensor or much arithmetic.
-
-    Runtimes compute these nodes when they load the file.
-    """
+    """Raise ModelError if nodes that read only constants need a huge tensor or much arithmetic."""
     shapes = {name: static_shape(kind) or () for name, kind in value_types(graph).items()}
     moving = {value.name for value in graph.input}
     moving |= {tensor.name for tensor in graph.initializer if tensor.data_type in FLOAT_TYPES}

@@ -24,10 +24,9 @@ def choose(kind: str, table: Mapping[str, T], name: str) -> T:
 
 
 def match_names(kind: str, patterns: Iterable[str], choices: Collection[str]) -> frozenset[str]:
-    """The names in ``choices`` that equal a pattern or match a pattern, such as ``encoder.*``.
+    """The names in ``choices`` that equal or match a pattern, such as ``encoder.*``.
 
-    ``kind`` says in the message what the names are. Raises ModelError for a pattern that matches no
-    name; the message suggests the nearest name.
+    ``kind`` says in the message what the names are. Raises ModelError if a pattern has no match.
     """
     chosen: set[str] = set()
     names = frozenset(choices)

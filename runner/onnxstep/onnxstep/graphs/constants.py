@@ -1,9 +1,7 @@
 """Find the stored float tensors that are constants or buffers, and so are not trained.
 
-PyTorch's dynamo exporter says which tensors are constants or buffers. In other files, this module
-finds tensors that are never weights, such as the bounds of Clip and the exponent of Pow. It also
-finds tensors from which only shapes or arguments of sine and cosine are computed. Factors and
-summands whose numbers a person probably typed count as constants, too.
+PyTorch's dynamo exporter says which they are. In other files, the module judges a tensor by its
+use, such as bounds of Clip and angles of sines, and by whether a person probably typed its numbers.
 """
 
 from __future__ import annotations
@@ -130,11 +128,7 @@ def as_parameters(model: onnx.ModelProto, names: Iterable[str]) -> onnx.ModelPro
 
 
 def _reason_from_origin(tensor: onnx.TensorProto, origin: Folded | None) -> str:
-    """Why a tensor with this ``origin`` is not a weight; "" if it may be a weight.
-
-    ``origin`` says from which parameters, buffers and operators the exporter's optimizer computed
-    the tensor. It is None if the optimizer did not compute the tensor.
-    """
+    """Why a tensor of this origin is not a weight; "" if it may be, or if ``origin`` is None."""
     if origin is None or (origin.parameters and origin.operators <= REARRANGING):
         return ""
     if not origin.parameters:
@@ -147,11 +141,7 @@ def _reason_from_origin(tensor: onnx.TensorProto, origin: Folded | None) -> str:
 
 
 def _is_scalar_attribute(tensor: onnx.TensorProto) -> bool:
-    """Whether a tensor is a single number that a PyTorch module holds as an attribute.
-
-    The tracing exporter names the tensor after the attribute. A number of -100 or less does not
-    count: it probably belongs to an attention mask, which is not trained.
-    """
+    """Whether a tensor is a module's scalar attribute, and no number of a mask (-100 or less)."""
     single = math.prod(tensor.dims) == 1 and is_attribute(tensor.name)
     return single and bool(numpy_helper.to_array(tensor).item() > _MASKED)
 
@@ -174,16 +164,11 @@ class _TensorUses:
     def of(self, name: str, *, is_scalar: bool) -> Iterator[_TensorUse | str]:
         """Yield the uses of the tensor ``name``, and reasons (str) why it is not a weight.
 
-        A graph output yields a use. For a node that reads the tensor, the first case that fits
-        decides what is yielded:
-
-        - The node reads the tensor as a bound, size, threshold or exponent: nothing.
-        - It reads the tensor as an angle, frequency or scale of quantized weights: a reason.
-        - It also reads data (values that depend on graph inputs): a use.
-        - The tensor is a single number (``is_scalar``) and an operand of elementwise arithmetic
-          (Mul, Where and so on), or of Exp, Sigmoid, Softplus or Tanh: a use.
-        - Otherwise the node, such as Transpose, only converts the tensor. The nodes that read the
-          converted tensor are judged by these cases instead.
+        A node uses the tensor if the node also reads data that depend on graph inputs. A single
+        number (``is_scalar``) is also used by elementwise arithmetic, Exp, Sigmoid, Softplus and
+        Tanh. Bounds, sizes, thresholds and exponents are no uses. Angles and scales of quantized
+        weights are reasons. Other nodes, such as Transpose, only convert the tensor, so the uses of
+        the converted tensor follow.
         """
         waiting, visited = [name], {name}
         while waiting:
@@ -209,7 +194,7 @@ class _TensorUses:
 def _first_input_indices(node: onnx.NodeProto, read: Iterable[str]) -> dict[str, int]:
     """For each value in ``read``, the index of the first input by which the node reads it.
 
-    For a value that only a nested graph of the node reads, a placeholder: its position in ``read``.
+    A value that only a nested graph reads gets a placeholder: its position in ``read``.
     """
     places: dict[str, int] = {}
     for place, name in enumerate(node.input):
@@ -235,11 +220,7 @@ def _reason_from_uses(tensor: onnx.TensorProto, uses: _TensorUses) -> str:
 
 
 def _is_probably_typed(name: str, array: NDArray[np.float64], use: _TensorUse) -> bool:
-    """Whether the numbers of ``array`` were probably written by hand in code, not trained.
-
-    The test depends on how the model uses the tensor (``use``). For example, the initial state of a
-    recurrent layer counts as written by hand if all its numbers are zero.
-    """
+    """Whether a person probably typed the numbers of ``array``; the test depends on ``use``."""
     if use.input_index in _STATES.get(use.op_type, ()):
         return not array.any()
     if use.op_type in _TABLES:
@@ -252,12 +233,7 @@ def _is_probably_typed(name: str, array: NDArray[np.float64], use: _TensorUse) -
 
 
 def _is_initial_value(array: NDArray[np.float64], use: _TensorUse) -> bool:
-    """Whether the numbers of ``array`` are probably the initial values of a parameter.
-
-    Several numbers are initial values if all are equal. A single 0 is an initial value, and in Mul
-    or Div also a single 1. In Where, or as the first operand of Sub or Div, no single number is an
-    initial value.
-    """
+    """Whether numbers look like initial values: equal numbers, a single 0, or a factor of 1."""
     if array.size > 1:
         return bool((array == array.flat[0]).all())
     nothing = {0.0, 1.0} if use.op_type in _SCALING else {0.0}
@@ -276,11 +252,9 @@ def _is_typed(number: float) -> bool:
 
 
 def _is_grid_or_mask(array: NDArray[np.float64], use: _TensorUse) -> bool:
-    """Whether an array of several numbers looks like positions, grid points or a mask.
+    """Whether several numbers look like positions, grid points or a mask.
 
-    An array of only 0 and 1 looks so if Mul or Where reads it. All other arrays of integers look
-    so, and so do evenly spaced rows, and sines with cosines. An array of two different numbers also
-    looks so if one is 0 and the other is at most -100.
+    Integers do, but an array of only 0 and 1 looks so only if Mul or Where reads it.
     """
     whole = bool((array == np.round(array)).all())
     values = np.unique(array)

@@ -1,8 +1,4 @@
-"""Output shapes that onnx cannot infer: for ONNX Runtime's operators and some of ai.onnx.ml.
-
-Each function computes the types of a node's outputs from the types of its inputs and from its
-attributes.
-"""
+"""Output shapes that onnx cannot infer: for ONNX Runtime's operators and some of ai.onnx.ml."""
 
 from __future__ import annotations
 
@@ -104,10 +100,10 @@ def _transposed_operand_shape(
 
 
 def _multi_head_attention(inputs: Inputs, attributes: Attributes) -> Inputs:
-    """Types of the outputs of MultiHeadAttention: the result, then keys and values of each head.
+    """Types of the result [B, L, V], and of keys and values for each head.
 
-    For queries [B, L, D], keys [B, S, D] and values [B, S, V], the result is [B, L, V]. The keys of
-    all heads are [B, heads, S, D / heads], and the values are [B, heads, S, V / heads].
+    Inputs are queries [B, L, D], keys [B, S, D] and values [B, S, V]. The outputs for each head are
+    keys [B, heads, S, D / heads] and values [B, heads, S, V / heads].
     """
     query, key, value = (_input_type(inputs, place) for place in range(3))
     batch, length, width = query.shape
@@ -121,10 +117,9 @@ def _multi_head_attention(inputs: Inputs, attributes: Attributes) -> Inputs:
 
 
 def _packed_attention(inputs: Inputs, attributes: Attributes) -> Inputs:
-    """Types of the outputs of Attention: the result, then one tensor with keys and values.
+    """Types of the result, and of one tensor with keys and values.
 
-    ``qkv_hidden_sizes`` gives the number of columns of the weights that belong to queries, keys and
-    values. Without this attribute, each has a third of the columns.
+    Without ``qkv_hidden_sizes``, queries, keys and values each get a third of the columns.
     """
     x, weights = _input_type(inputs, 0), _input_type(inputs, 1)
     sizes = attributes.get("qkv_hidden_sizes") or [weights.shape[1] // 3] * 3
@@ -135,10 +130,9 @@ def _packed_attention(inputs: Inputs, attributes: Attributes) -> Inputs:
 
 
 def _grouped_query_attention(inputs: Inputs, attributes: Attributes) -> Inputs:
-    """Types of the outputs of GroupQueryAttention: the result, then the caches of keys and values.
+    """Types of the result, and of the caches of keys and values.
 
-    The output caches are as long as the input cache. If there is no input cache, or if it is empty,
-    the output caches are as long as the queries.
+    The caches are as long as the input cache, or as the queries if that is missing or empty.
     """
     query, past = _input_type(inputs, 0), inputs[3]
     batch, length, width = query.shape

@@ -13,9 +13,7 @@ from onnxstep.graphs.nodes import copied, subgraphs
 def branch_nodes(node: onnx.NodeProto, condition: bool, number: int) -> Iterator[onnx.NodeProto]:
     """The nodes of the branch that an If takes; they compute the If's outputs.
 
-    ``condition`` selects the branch. The values of the branch get the suffix ``number``, so that
-    values of different branches have different names. Values of the surrounding graph keep their
-    names.
+    The branch's own values get the suffix ``number``, so that names of different branches differ.
     """
     name_of_branch = "then_branch" if condition else "else_branch"
     [branch] = (attribute.g for attribute in node.attribute if attribute.name == name_of_branch)

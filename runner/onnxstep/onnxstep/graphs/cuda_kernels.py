@@ -1,9 +1,7 @@
 """Find the nodes of a graph for which ONNX Runtime's CUDA provider has no kernel.
 
-``cuda_kernels.csv`` lists the kernels of the released package onnxruntime-gpu; the program
-``benchmarks/cuda_stand_in.py`` writes it. A node has a kernel if the list has one for the node's
-operator, the operator's version and the types of the node's values. This module does not check
-whether a kernel is correct or fast.
+``benchmarks/cuda_stand_in.py`` lists the kernels of the released package onnxruntime-gpu in
+``cuda_kernels.csv``. This module does not check whether a kernel is correct or fast.
 """
 
 from __future__ import annotations
@@ -43,8 +41,7 @@ _ValueTypes = Mapping[str, onnx.TypeProto]
 class _Kernel:
     """A CUDA kernel of an operator, with the versions and value types for which it works.
 
-    ``allowed_types`` has the types for each type constraint, such as "T". ``constraint_names`` has
-    the constraints of each input and of each output, for operators without a schema in onnx.
+    ``constraint_names``, of inputs and outputs, serve operators without a schema in onnx.
     """
 
     first_version: int
@@ -59,10 +56,9 @@ class _Kernel:
 
 @dataclass(frozen=True, slots=True)
 class HostNode:
-    """A node without a CUDA kernel, with the types of its inputs and the bytes of its values.
+    """A node without a CUDA kernel; ``types`` are those of its inputs.
 
-    ``size_bytes`` counts inputs and outputs, which would be copied between GPU and CPU; None if a
-    size is unknown.
+    ``size_bytes`` counts inputs and outputs, copied between GPU and CPU; None if a size is unknown.
     """
 
     name: str
@@ -96,10 +92,9 @@ class KernelCheck:
 def check_kernels(model: onnx.ModelProto) -> KernelCheck:
     """Find the nodes without a CUDA kernel, in a graph whose values have types.
 
-    If an operator that ONNX defines by a function body has no kernel, the nodes of the body are
-    looked up instead, because ONNX Runtime runs these. Nodes that depend only on constants are
-    skipped. Nodes that read and write only integers and booleans of at most one dimension and 1,024
-    bytes are skipped, too.
+    If an operator with a function body has no kernel, the nodes of the body are looked up instead,
+    because ONNX Runtime runs these. Nodes that depend only on constants are skipped, as are nodes
+    on integers and booleans of at most one dimension and 1,024 bytes.
     """
     versions = {entry.domain: entry.version for entry in model.opset_import}
     looked_up = list(_looked_up_nodes(model, versions))
@@ -119,12 +114,9 @@ def check_kernels(model: onnx.ModelProto) -> KernelCheck:
 
 
 def computes_in(schema: defs.OpSchema, elem_type: int) -> bool:
-    """Whether an operator's CUDA kernels allow the type ``elem_type``; True without any kernel.
+    """Whether an operator's CUDA kernels allow ``elem_type``; True if ``schema`` forbids the type.
 
-    The result is False if ``schema`` allows the type, but none of the operator's CUDA kernels for
-    the version of ``schema`` does. Without any CUDA kernel the result is True: Constant needs no
-    kernel, and ONNX Runtime replaces others by their function bodies. For a type that ``schema``
-    forbids, the result is True, too.
+    Also True without any kernel: Constant needs none, and function bodies replace other operators.
     """
     word = _word(elem_type)
     types = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}

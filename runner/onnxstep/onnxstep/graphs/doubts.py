@@ -28,11 +28,8 @@ def doubts(
 ) -> Iterator[str]:
     """Yield a sentence, with a remedy, for each kind of tensor that may be trained wrongly.
 
-    The kinds are equal tensors stored once, weights that contain a normalization, results computed
-    from parameters, and numbers typed in code that are not trained. ``model`` is a result of
-    ``exported.separated``, which stores merged equal tensors separately. ``trained`` has the names
-    of the parameters that a step trains. ``reasons`` says for each untrained tensor why it is not
-    trained.
+    ``model`` is a result of ``exported.separated``. ``trained`` has the names of trained
+    parameters. ``reasons`` says for each untrained tensor why it is not trained.
     """
     if copies := [name for name in taken_apart(model) if name in trained]:
         yield (
@@ -90,11 +87,8 @@ def _layers_per_merged_tensor(
 ) -> dict[str, int]:
     """For each trained tensor that the exporter probably merged, the number of layers that read it.
 
-    An exporter may store equal tensors of several layers only once. A tensor whose numbers are all
-    the same is listed if several layers read it. ``computed`` has the tensors that the exporter's
-    optimizer computed. If there are any, this optimizer ran, and it also merges equal tensors with
-    different numbers. Then any tensor is listed that several layers read with its most frequent
-    operator, unless this operator is Gather.
+    A tensor whose numbers are all the same counts as merged. If ``computed`` is not empty, the
+    exporter's optimizer ran, which merges other equal tensors, too.
     """
     readers: dict[str, list[onnx.NodeProto]] = defaultdict(list)
     for node in model.graph.node:
@@ -123,9 +117,7 @@ def _nodes_of_commonest_operator(nodes: list[onnx.NodeProto]) -> list[onnx.NodeP
 def _module_path(node: onnx.NodeProto, owner: str) -> str:
     """Path of the PyTorch module that contains ``node``, without the number of a repeated call.
 
-    ``owner`` is the path of the module that owns a tensor which ``node`` reads. If the model calls
-    this module several times, the exporter writes ``owner_1``, say, as the path of a later call.
-    For such a path, the result is ``owner``; any other path is returned unchanged.
+    The exporter writes ``owner_1``, say, for a later call of the module with the path ``owner``.
     """
     path = layer(node)
     return owner if path.rpartition("_")[0] == owner and path[-1:].isdigit() else path

@@ -1,8 +1,7 @@
 """Origins of tensors and nodes, from the notes that PyTorch's exporters write into a file.
 
-The tracing exporter stores only one of several equal tensors, and an Identity node for each of the
-others. The dynamo exporter writes the kind of each input, such as parameter or buffer. It also
-writes from what its graph optimizer computed a tensor. Both write each node's module path.
+The tracing exporter stores one of several equal tensors, and Identity nodes for the others. The
+dynamo exporter writes the kind of each input, and from what its optimizer computed a tensor.
 """
 
 from __future__ import annotations
@@ -49,8 +48,7 @@ class Folded:
 def kinds(model: onnx.ModelProto) -> dict[str, str]:
     """Kind, such as "PARAMETER", of each input and initializer, as the dynamo exporter writes it.
 
-    If an initializer and a graph input or ``value_info`` of the same name state different kinds,
-    the initializer's counts.
+    An initializer's kind counts before that of a graph input or ``value_info`` of the same name.
     """
     graph = model.graph
     return {
@@ -75,12 +73,10 @@ def folded(model: onnx.ModelProto) -> dict[str, Folded]:
 def _sort_origins(
     tensor_name: str, origins: Collection[str], node_outputs: Collection[str]
 ) -> Folded:
-    """Sort the names that an exporter gives as a tensor's origins: parameters, buffers, operators.
+    """Sort a computed tensor's origins by name into parameters, buffers and operators.
 
-    Names in ``node_outputs`` and names like ``val_3`` are ignored. A name with a dot, or the only
-    name in ``origins``, is a parameter or a buffer. It is a buffer if it has a typical ending, such
-    as ``mask`` or ``ids``. The other names, and ``tensor_name``, are results of operators. PyTorch
-    names a result after its operator: ``expand_1`` is a result of ``expand``.
+    A parameter or buffer has a dot in its name, or is the only origin. The other names are those of
+    operators' results: ``expand_1`` is a result of ``expand``. Names like ``val_3`` are ignored.
     """
     steps = {
         step
@@ -96,9 +92,8 @@ def _sort_origins(
 def is_attribute(name: str) -> bool:
     """Whether an initializer's ``name`` can be a PyTorch module's attribute, but not a buffer.
 
-    In a file of PyTorch's tracing exporter, an attribute's name has only letters, digits,
-    underscores and dots, and not only digits. Tensors that the exporter computed have names such as
-    ``onnx::Add_7``. A name with an ending such as ``mask`` or ``ids`` counts as a buffer.
+    In traced files, computed tensors are called ``onnx::Add_7``, say. Endings such as ``mask`` or
+    ``ids`` mark buffers.
     """
     return bool(_ATTRIBUTE.fullmatch(name)) and not _BUFFER.search(name)
 
@@ -114,11 +109,7 @@ def tells_origins(model: onnx.ModelProto) -> bool:
 
 
 def normalized(model: onnx.ModelProto) -> list[str]:
-    """Names of the weights and biases into which an exporter merged a normalization.
-
-    The dynamo exporter merges BatchNormalization layers. The tracing exporter also merges weight
-    normalization, which divides a layer's weights by their norm.
-    """
+    """Names of weights and biases into which an exporter merged a batch or weight normalization."""
     traced = is_traced(model)
     names = (
         name
@@ -131,11 +122,7 @@ def normalized(model: onnx.ModelProto) -> list[str]:
 
 
 def layer(node: onnx.NodeProto) -> str:
-    """Path of the PyTorch module that contains a node.
-
-    If the exporter wrote no path, the result is the node's name or its first output's name. Such a
-    node counts as a layer of its own.
-    """
+    """Path of the PyTorch module that contains a node; without a path, the node's name."""
     scopes = next((entry.value for entry in node.metadata_props if entry.key == _SCOPES), "")
     path = _TEXTS.findall(scopes)
     if path:
@@ -148,10 +135,8 @@ def layer(node: onnx.NodeProto) -> str:
 def merged(model: onnx.ModelProto) -> dict[str, str]:
     """Map each tensor that tracing probably merged into an equal tensor to the stored tensor.
 
-    The tracing exporter stores one of several equal tensors. An Identity node computes each other
-    one, called a copy here. A copy is listed if its numbers are all the same, or if nodes with the
-    same operator read the copy and the stored tensor. Otherwise the copy is probably shared on
-    purpose, such as a tied last layer. For a file that was not traced, the result is empty.
+    A tensor is listed if its numbers are all equal, or if the same operator reads it and the stored
+    tensor. For a file that was not traced, the result is empty.
     """
     if not is_traced(model):
         return {}
@@ -180,12 +165,7 @@ def merged(model: onnx.ModelProto) -> dict[str, str]:
 
 
 def separated(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Copy of the model that stores each tensor again that tracing merged into an equal one.
-
-    In the file, an Identity node computes such a tensor. A stored tensor of the same name replaces
-    the node. Tensors that the module probably shares stay merged. Returns the model itself if
-    nothing is replaced.
-    """
+    """Copy that stores the tensors of ``merged`` separately; the model itself if there are none."""
     origins = merged(model)
     if not origins:
         return model

@@ -1,9 +1,4 @@
-"""Constant folding: replace nodes that depend only on shapes and constants by constants.
-
-Shapes that nodes compute at run time are constant once the dimensions are bound. An If with a
-constant condition is replaced by its branch. The caller says which float initializers are
-constants.
-"""
+"""Constant folding: replace nodes that depend only on shapes and constants by constants."""
 
 from __future__ import annotations
 
@@ -64,9 +59,9 @@ def fold_constants(
 ) -> onnx.ModelProto:
     """Copy a model with bound dimensions; nodes with constant results become Constant nodes.
 
-    ``fixed`` names the float initializers that are constants. With ``plain_sequences``, nodes that
-    read a sequence are replaced by nodes that read its tensors. If onnx infers a wrong shape for a
-    node, equivalent nodes replace it. A node that cannot be evaluated stays, without an error.
+    ``fixed`` names the float initializers that are constants. With ``plain_sequences``, nodes read
+    the tensors of a sequence instead of the sequence. If onnx infers a wrong shape for a node,
+    equivalent nodes replace it. A node that cannot be evaluated stays, without an error.
     """
     answer = copied(model)
     values = _TypesAndConstants(answer, fixed, plain_sequences=plain_sequences)
@@ -134,12 +129,9 @@ def _folded_nodes(
 def _replacement_nodes(
     node: onnx.NodeProto, values: _TypesAndConstants, outputs: set[str]
 ) -> list[onnx.NodeProto] | None:
-    """Nodes that replace an If, or a node that makes or reads a sequence; None if impossible.
+    """Nodes that replace an If or (with ``plain_sequences``) a sequence's node; None if impossible.
 
-    An If with a constant condition becomes its branch. Nodes of sequences are replaced only if
-    ``values.plain_sequences`` is set. A node that reads a sequence of known tensors becomes nodes
-    that read these tensors. A node that makes such a sequence stays, as other nodes may read the
-    sequence. If it splits a tensor, new nodes that compute the parts follow it.
+    A node that makes a sequence stays; if it splits a tensor, nodes that compute the parts follow.
     """
 
     def fold(nodes: Iterable[onnx.NodeProto]) -> list[onnx.NodeProto]:
@@ -233,8 +225,7 @@ class _TypesAndConstants:
     def store_output_types(self, node: onnx.NodeProto) -> Exception | None:
         """Infer and store the types of the node's outputs; return onnx's error if onnx raises one.
 
-        onnx raises an error if it lacks the operator or refuses the inputs. Nothing is stored if
-        the type of an input is unknown.
+        Nothing is stored if the type of an input is unknown.
         """
         names = list(filter(None, node.input))
         if any(name not in self.types for name in names):
@@ -281,10 +272,7 @@ class _TypesAndConstants:
         )
 
     def constant_outputs(self, node: onnx.NodeProto) -> Mapping[str, Array] | None:
-        """Values of the node's outputs by name; None if the outputs are not constant.
-
-        Also None if the size of the outputs is unknown or too large.
-        """
+        """Constant outputs by name; None if they vary, are too large, or have unknown sizes."""
         of_shape = node.op_type in ("Shape", "Size")
         feeds = {name: self.arrays[name] for name in node.input if name in self.arrays}
         if is_standard(node, "CastLike") and node.input[1] in self.types:

@@ -19,11 +19,7 @@ _Key = tuple[str, str, str]
 
 
 def inline_functions(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Copy of the model in which the bodies of local functions replace the calls.
-
-    Raises ModelError if onnx cannot inline a call, or if a function calls itself. Also raises
-    ModelError if calls are nested too deep, or if the graph would become too large.
-    """
+    """Inline local functions in a copy; raises ModelError if onnx or ``check_calls`` refuses."""
     check_calls(model)
     try:
         return inliner.inline_local_functions(model)
@@ -34,10 +30,7 @@ def inline_functions(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def check_calls(model: onnx.ModelProto) -> None:
-    """Raise ModelError if functions call themselves, or if inlining makes the graph too large.
-
-    The limit grows with the number of nodes and bytes in the file.
-    """
+    """Raise ModelError for recursive or too deep calls, or if inlining grows the graph too much."""
     if not model.functions:
         return
     bodies = {(body.domain, body.name, body.overload): body for body in model.functions}

@@ -1,8 +1,6 @@
-"""Rewrite fused normalizations as operators of current ONNX versions.
+"""Rewrite normalizations that ONNX Runtime fused as operators of the file's opset.
 
-ONNX Runtime's optimizers write nodes with operators that ONNX's domain lacks at the file's opset,
-so onnx's checker refuses the file. ONNX Runtime fuses the rewritten nodes again when it loads the
-model.
+onnx's checker refuses the fused operators. ONNX Runtime fuses the rewritten nodes again.
 """
 
 from __future__ import annotations
@@ -69,11 +67,9 @@ class _UnfusedNodes:
 
 
 def element_types(graph: onnx.GraphProto) -> Mapping[str, int]:
-    """Element types of all values of a graph by name.
+    """Element types of all values of a graph by name, also after operators unknown to onnx.
 
-    onnx infers no types after an operator that it does not know, so some values have no declared
-    type. Such a value gets the type in the attributes of the node that computes it, or else the
-    type of this node's first float operand.
+    An undeclared type comes from the node's attributes, or else from its first float operand.
     """
     types = {tensor.name: tensor.data_type for tensor in graph.initializer}
     types |= {v.name: v.type.tensor_type.elem_type for v in declared_values(graph)}

@@ -1,9 +1,4 @@
-"""Convert unusual notations of exporters into standard ONNX.
-
-Some exporters, such as Paddle's, write an open dimension as -1, and weights as Constant nodes. Old
-exporters list every initializer among the inputs, as IR version 3 requires. Some files lack fields
-that onnx's checker requires and ONNX Runtime does not.
-"""
+"""Convert unusual notations of exporters, such as Paddle's, into standard ONNX."""
 
 from __future__ import annotations
 
@@ -45,7 +40,7 @@ _INITIALIZERS_APART = 4
 
 
 def initializers_apart(model: onnx.ModelProto) -> None:
-    """Remove initializers from the graph's list of inputs, in place."""
+    """Remove initializers, which IR version 3 lists as inputs, from the inputs, in place."""
     model.ir_version = max(model.ir_version, _INITIALIZERS_APART)
     stored = {tensor.name for tensor in model.graph.initializer}
     fed = [value for value in model.graph.input if value.name not in stored]
@@ -57,8 +52,7 @@ def initializers_apart(model: onnx.ModelProto) -> None:
 def complete_header(model: onnx.ModelProto) -> None:
     """Add fields that onnx's checker requires and ONNX Runtime does not, in place.
 
-    The fields are the graph's name, the version of ONNX Runtime's operators if the graph uses any,
-    and an IR version in which initializers need not be inputs.
+    The fields are the graph's name, the version of ONNX Runtime's operators, and the IR version.
     """
     model.graph.name = model.graph.name or "graph"
     imported = {entry.domain for entry in model.opset_import}
@@ -108,7 +102,7 @@ def _is_sorted(graph: onnx.GraphProto) -> bool:
 
 
 def open_dimensions(model: onnx.ModelProto) -> None:
-    """Turn dimensions of size -1 into symbolic dimensions without a name, in place."""
+    """Turn dimensions of size -1, as Paddle writes them, into unnamed symbolic ones, in place."""
     for graph in graphs(model):
         for value in declared_values(graph):
             for dim in value.type.tensor_type.shape.dim:
@@ -119,9 +113,8 @@ def open_dimensions(model: onnx.ModelProto) -> None:
 def complete_declarations(model: onnx.ModelProto, check: Callable[[onnx.ModelProto], None]) -> None:
     """Give outputs without type or shape the type and shape that onnx infers, in place.
 
-    An output's shape may stay unknown. Declarations of intermediate values are removed if they
-    state no type. ``check`` validates the model. Raises ModelError if ``check`` does, if an
-    output's type cannot be inferred, or if an input is declared without type or shape.
+    Shapes may stay unknown. ``check`` validates the model. Raises ModelError if ``check`` does, if
+    an output's type cannot be inferred, or if an input is declared without type or shape.
     """
     for nested in graphs(model):
         keep_declarations(nested, [v for v in nested.value_info if v.type.WhichOneof("value")])
@@ -172,10 +165,7 @@ def _lacks_element_type(kind: onnx.TypeProto) -> bool:
 
 
 def drop_empty_scales(model: onnx.ModelProto) -> None:
-    """Remove the empty ``scales`` of a Resize that has ``sizes``, in place.
-
-    In opset 11, a Resize with ``sizes`` needs empty ``scales``; later opsets forbid them.
-    """
+    """Remove empty ``scales`` of a Resize with ``sizes``, in place; opsets after 11 forbid them."""
     empty = {tensor.name for tensor in model.graph.initializer if 0 in tensor.dims}
     for value in model.graph.input:
         dims = value.type.tensor_type.shape.dim
@@ -188,11 +178,7 @@ def drop_empty_scales(model: onnx.ModelProto) -> None:
 
 
 def without_zero_biases(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Remove constant biases of zeros from convolutions, in place; return the model.
-
-    If a convolution has no bias in PyTorch, the exporter writes a bias of zeros. ONNX Runtime's
-    CUDA provider adds a bias in an extra pass.
-    """
+    """Remove zero biases of convolutions, in place; CUDA would add them in an extra pass."""
     zeros = {
         node.output[0]
         for node in model.graph.node
@@ -207,10 +193,7 @@ def without_zero_biases(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def drop_constant_shapes(model: onnx.ModelProto) -> None:
-    """Remove the declared shapes of Constant nodes' outputs, in place.
-
-    onnxruntime-genai's builder declares some constant vectors of length 1 as scalars.
-    """
+    """Remove declarations of Constant outputs, in place; onnxruntime-genai writes wrong shapes."""
     for graph in graphs(model):
         origins = {
             name for node in graph.node if is_standard(node, "Constant") for name in node.output

@@ -1,8 +1,7 @@
 """Type and shape inference by onnx, after checks for nodes that crash onnx.
 
-Some nodes send the C++ code of onnx 1.23 into an endless loop that ignores signals, or end the
-process. The checks refuse such nodes; tests/fuzzing.py searches for further ones. They also refuse
-an incomplete MatMulNBits, which onnx does not check.
+Such nodes end the process, or send onnx 1.23 into an endless loop that ignores signals. The script
+tests/fuzzing.py searches for further ones.
 """
 
 from __future__ import annotations
@@ -40,8 +39,8 @@ _AXES = range(-(2**31), 2**31)
 def infer_shapes(model: onnx.ModelProto, *, strict: bool = False) -> onnx.ModelProto:
     """Copy of a model with the types and shapes that onnx infers.
 
-    Raises ModelError for types that contradict the declared types, and for nodes that onnx cannot
-    check. With ``strict``, also raises ModelError for every node that does not fit its inputs.
+    Raises ModelError for types that contradict the declared types, and for nodes that crash onnx.
+    With ``strict``, also raises ModelError for nodes that do not fit their inputs.
     """
     check_nodes(model)
     try:
@@ -60,8 +59,7 @@ def inferred_types(
 ) -> dict[str, onnx.TypeProto]:
     """Types of a node's outputs by name; raises InferenceError if the inputs do not fit.
 
-    ``schema`` is the schema of the node's operator. ``types`` has the type of each input, and
-    ``constants`` has the arrays of constant inputs. Raises ModelError for a node that crashes onnx.
+    ``constants`` has arrays of constant inputs. Raises ModelError for a node that crashes onnx.
     """
     _check([node])
     names = [name for name in node.input if name]

@@ -4,8 +4,8 @@ The file's metadata lists the distribution of each parameter, as JSON:
 
 epochcost.parameters = {"dense1.weight": {"distribution": "uniform", "scale": 0.06, "seed": 0}}
 
-The random generator is Philox 4x64. Its key consists of the parameter's seed and the seed of the
-run. Numbers of the distribution ``normal`` may differ in the last bit between math libraries.
+The generator is Philox 4x64, keyed by the seeds of the parameter and of the run. Numbers of
+``normal`` may differ in the last bit between math libraries.
 """
 
 from __future__ import annotations
@@ -41,8 +41,7 @@ class Initial:
     """The distribution from which a parameter's first values are drawn.
 
     ``uniform`` is the uniform distribution on [-scale, scale). ``normal`` has mean 0 and standard
-    deviation ``scale``. ``constant`` is always ``scale``. Different ``seed`` values give different
-    numbers.
+    deviation ``scale``. ``constant`` is always ``scale``.
     """
 
     distribution: str
@@ -53,10 +52,7 @@ class Initial:
 def draw(
     initial: Initial, shape: tuple[int, ...], dtype: np.dtype[Any], seed: int = 0
 ) -> NDArray[Any]:
-    """Draw the first values of a parameter, on all CPUs of this process.
-
-    ``seed`` is the seed of the run; equal seeds give equal values.
-    """
+    """Draw a parameter's first values, on all CPUs; equal seeds of the run give equal values."""
     values = np.empty(math.prod(shape), dtype=dtype)
     key = np.array([initial.seed, seed], dtype=np.uint64)
     fill = DISTRIBUTIONS[initial.distribution]
@@ -69,10 +65,7 @@ def draw(
 
 
 def on_all_cpus(fill: Callable[[int], None], begins: range) -> None:
-    """Call ``fill`` with each number in ``begins``, on all CPUs of this process.
-
-    Raises the error of a call that fails.
-    """
+    """Call ``fill`` with each of ``begins`` on all CPUs; raises the error of a call that fails."""
     if len(begins) == 1:  # Starting a thread pool would take longer.
         fill(begins[0])
     else:
@@ -95,11 +88,7 @@ def _fill_uniform(key: _Key, begin: int, values: NDArray[Any], scale: float) -> 
 
 
 def _fill_normal(key: _Key, begin: int, values: NDArray[Any], scale: float) -> None:
-    """Fill ``values`` with normal random numbers of mean 0 and standard deviation ``scale``.
-
-    The random generator yields 64-bit words, of which those from index ``begin`` on are used. Box
-    and Muller's method (Ann. Math. Statistics 29, 1958) turns them into normal numbers.
-    """
+    """Draw normal numbers by Box and Muller's method (Ann. Math. Statistics 29, 1958)."""
     pairs = (values.size + 1) // 2
     cosines, sines = values[:pairs], values[pairs:]
     # The words from ``begin`` on give first all radii, then all angles.
@@ -142,7 +131,7 @@ _KEYS = {"distribution", "scale", "seed"}
 
 
 def listed_parameters(model: onnx.ModelProto) -> Mapping[str, Initial] | None:
-    """Distributions of the parameters, by name, from the model's metadata; None without a list.
+    """Distributions that the metadata lists, by parameter; None without a list.
 
     Raises ModelError unless the list is JSON and gives each name a distribution, scale and seed.
     """
@@ -150,10 +139,7 @@ def listed_parameters(model: onnx.ModelProto) -> Mapping[str, Initial] | None:
 
 
 def listed_state(model: onnx.ModelProto) -> Mapping[str, Initial]:
-    """Distributions of the running statistics that the metadata lists, by name.
-
-    Raises ModelError if the list is invalid.
-    """
+    """Distributions of the listed running statistics; raises ModelError for an invalid list."""
     return _listed(model, STATE_KEY) or {}
 
 

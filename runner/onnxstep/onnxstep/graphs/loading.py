@@ -1,8 +1,4 @@
-"""Read untrusted ONNX files: return a checked model, or raise ModelError with one line of text.
-
-This module limits sizes and shapes, confines external data to the model's folder and calls onnx's
-checker. ``binding`` infers shapes; ``parameters`` finds the parameters.
-"""
+"""Read untrusted ONNX files: return a checked model, or raise ModelError with one line of text."""
 
 from __future__ import annotations
 
@@ -42,9 +38,9 @@ _HOW_TO_SHRINK = "leave the weights out: see Weightless files in onnxstep's READ
 def load_model(path: Path) -> onnx.ModelProto:
     """Read and check an ONNX file, including its external data; return the model.
 
-    Raises ModelError if the file cannot be read, is not valid ONNX, is larger than
-    ``MAX_MODEL_BYTES`` including external data, refers to files outside its folder, or declares a
-    tensor of absurd size. The message is one line that begins with the path.
+    Raises ModelError if the file cannot be read, is not valid ONNX, exceeds ``MAX_MODEL_BYTES``
+    with its external data, refers to files outside its folder, or declares a tensor of absurd size.
+    The message begins with the path.
     """
     try:
         return _checked_model(_read(path), path.parent)
@@ -53,11 +49,9 @@ def load_model(path: Path) -> onnx.ModelProto:
 
 
 def external_files(path: Path) -> tuple[str, ...]:
-    """Paths of a model's external data, relative to the model's folder; all these files exist.
+    """Paths of a model's external data, relative to the model's folder; the graph is not checked.
 
-    The function checks neither the content of these files nor the graph. Raises ModelError if the
-    model's file cannot be read, exceeds ``MAX_MODEL_BYTES`` or is not ONNX. Also raises ModelError
-    for an external file that is missing, outside the folder or too short for its tensors.
+    Raises ModelError if the model file is unreadable, too large or not ONNX, or as ``data_files``.
     """
     try:
         return data_files(_parse(_read(path)), path.parent)
@@ -176,9 +170,8 @@ def _check_opsets(model: onnx.ModelProto) -> None:
 def load_external_data(model: onnx.ModelProto, folder: Path | None, limit_bytes: int) -> None:
     """Read the data of every external tensor into the model; without a folder, refuse such data.
 
-    Raises ModelError for a location that is absolute or contains ``..`` or a symbolic link. Also
-    raises ModelError for a missing file, for data beyond the end of a file, and for a model larger
-    than ``limit_bytes``.
+    Raises ModelError for a location that is absolute or contains ``..`` or a symbolic link, for
+    missing files or data, and for a model larger than ``limit_bytes``.
     """
     room_bytes = limit_bytes - model.ByteSize()
     for tensor in stored_tensors(model):
@@ -189,10 +182,9 @@ def load_external_data(model: onnx.ModelProto, folder: Path | None, limit_bytes:
 
 
 def data_files(model: onnx.ModelProto, folder: Path) -> tuple[str, ...]:
-    """Paths of a model's external data, relative to the model's folder.
+    """Paths of a model's external data, relative to the model's folder; the files are not read.
 
-    The files are not read. Raises ModelError if a file is missing, outside the folder, or too short
-    for its tensors.
+    Raises ModelError if a file is missing, outside the folder, or too short for its tensors.
     """
     files: dict[str, int] = {}
     for tensor in stored_tensors(model):

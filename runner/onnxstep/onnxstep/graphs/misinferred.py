@@ -65,10 +65,7 @@ class _PoolingAxis:
 
     @property
     def exact_end_padding(self) -> int:
-        """The end padding that reaches from the end of the input to the end of the last window.
-
-        The number is negative if the last elements of the input are in no window.
-        """
+        """End padding up to the last window's end; negative if windows omit the last elements."""
         covered = (self.window_count - 1) * self.stride + self.dilated_window_length
         return covered - self.input_length - self.begin_padding
 

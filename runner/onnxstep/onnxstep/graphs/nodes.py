@@ -1,7 +1,4 @@
-"""Nodes of a graph: the values that they read, their attributes, and the nodes that outputs need.
-
-The body of an If, Loop or Scan may read values of the graphs that contain the node.
-"""
+"""Nodes of a graph: values that they read, their attributes, and the nodes that outputs need."""
 
 from __future__ import annotations
 
@@ -69,10 +66,7 @@ def constants(graph: onnx.GraphProto) -> Constants:
 
 
 def constant_value(constant: onnx.TensorProto | onnx.NodeProto | None) -> NDArray[Any] | None:
-    """The array of an initializer or Constant node.
-
-    None for other nodes, and for constants that are strings or sparse tensors.
-    """
+    """The array of an initializer or Constant; None for other nodes, strings and sparse tensors."""
     if isinstance(constant, onnx.TensorProto):
         return numpy_helper.to_array(constant)
     if constant is None or not is_standard(constant, "Constant"):

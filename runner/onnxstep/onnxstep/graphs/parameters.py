@@ -1,9 +1,7 @@
 """Parameters, running statistics and data inputs of a model.
 
-A file without weights lists its parameters and running statistics in metadata, which the module
-``initial`` reads. In any other file every float initializer is a parameter, except running
-statistics of BatchNormalization and tensors that the module ``constants`` recognises as constants
-or buffers.
+A file without weights lists its parameters in metadata. In other files, all float initializers are
+parameters, except running statistics and what the module ``constants`` recognises.
 """
 
 from __future__ import annotations
@@ -52,7 +50,6 @@ class DataInput:
     """A graph input that the caller feeds in each step.
 
     ``shape`` has the name of each symbolic dimension, or ``?`` for a dimension without a name.
-    ``elem_type`` is the ``TensorProto`` data type.
     """
 
     name: str
@@ -61,10 +58,7 @@ class DataInput:
 
 
 def parameters(model: onnx.ModelProto) -> tuple[Parameter, ...]:
-    """The trainable tensors, in the order of the graph.
-
-    Raises ModelError for metadata that is malformed or does not fit the graph.
-    """
+    """The trainable tensors, in the graph's order; raises ModelError for invalid metadata."""
     listed = listed_parameters(model)
     if listed is not None:
         return _listed(model, METADATA_KEY, listed)
@@ -79,7 +73,7 @@ def parameters(model: onnx.ModelProto) -> tuple[Parameter, ...]:
 def untrained(model: onnx.ModelProto) -> dict[str, str]:
     """Names of the stored float tensors that are constants or buffers, each with the reason.
 
-    Running statistics, also buffers, are left out. Empty if the file's metadata lists parameters.
+    Running statistics are left out. Empty if the file's metadata lists parameters.
     """
     if listed_parameters(model) is not None:
         return {}
@@ -90,11 +84,9 @@ def untrained(model: onnx.ModelProto) -> dict[str, str]:
 def with_parameters(
     kind: str, model: onnx.ModelProto, patterns: Collection[str]
 ) -> onnx.ModelProto:
-    """Mark as parameters the constants and buffers whose names match ``patterns``.
+    """Mark constants and buffers that match ``patterns`` as parameters, in a copy if there are any.
 
-    The mark is metadata of the initializer. Returns a copy, or the model itself if there is nothing
-    to mark. If a pattern matches no parameter, constant or buffer, raises a ModelError. Its message
-    begins with ``kind``, the name of the setting that has the patterns, such as ``wrt``.
+    Raises ModelError for a pattern without a match; ``kind`` names the setting, such as ``wrt``.
     """
     if not patterns:
         return model
@@ -107,8 +99,7 @@ def with_parameters(
 def state(model: onnx.ModelProto) -> tuple[Parameter, ...]:
     """The running statistics of the model: tensors that a step updates without a gradient.
 
-    Statistics without values, which the file's metadata lists, come first. Statistics with stored
-    values follow, in the order of the graph. Raises ModelError if the metadata's list is invalid.
+    Those without values come first. Raises ModelError if the metadata's list is invalid.
     """
     statistics = running_statistics(model)
     stored = (tensor for tensor in model.graph.initializer if tensor.name in statistics)
@@ -150,12 +141,10 @@ def weights_of_scales(model: onnx.ModelProto) -> dict[str, int]:
 
 
 def materialise(model: onnx.ModelProto, seed: int = 0) -> dict[str, NDArray[Any]]:
-    """Initial values of the parameters and running statistics, by name.
+    """Values of parameters, then running statistics, then tensors of ``exported.merged``, by name.
 
-    Stored values are returned unchanged. Others are drawn with ``seed``, an integer from 0 to 2**64
-    - 1; equal seeds give equal values. Parameters come first, then running statistics. An exporter
-    may have stored equal tensors once, under one name. Their other names come last. Raises
-    CapabilityError if memory is insufficient.
+    Values that the file lacks are drawn with ``seed``, from 0 to 2**64 - 1; equal seeds give equal
+    values. Raises CapabilityError if memory is insufficient.
     """
     separate = separated(model)
     stored = {tensor.name: tensor for tensor in separate.graph.initializer}
@@ -228,8 +217,7 @@ STATISTICS = (3, 4)
 def running_statistics(model: onnx.ModelProto) -> frozenset[str]:
     """Names of the tensors that nodes read only as running mean or variance of BatchNormalization.
 
-    If several tensors are equal, exporters store one, with an Identity node for each of the others.
-    Nodes that read the Identity's output count as readers of the stored tensor.
+    Nodes may read the tensor through Identity: exporters store only one of several equal tensors.
     """
     graph = (inline_functions(model) if model.functions else model).graph
     nodes = list(nested_nodes(graph.node))
@@ -252,9 +240,7 @@ def origins(
 ) -> dict[str, str]:
     """Map the output of each node with an operator in ``op_types`` to its origin.
 
-    These operators, such as Identity and Reshape, keep the elements of their first input. The
-    origin of an output is the node's first input. In a chain of such nodes, it is the first input
-    of the chain's first node.
+    The origin is the node's first input; in a chain of such nodes, that of the chain's first node.
     """
     sources: dict[str, str] = {}
     for node in nodes:

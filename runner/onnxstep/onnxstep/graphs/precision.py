@@ -1,9 +1,8 @@
 """Convert a graph to half precision, for inference or for mixed-precision training.
 
 Operators in ``WIDE``, or for training in ``WIDE_IN_TRAINING``, compute in fp32. So do sines and
-cosines that depend on no float input of the graph, and all nodes before them that compute the
-angles. For bf16, operators without a CUDA kernel for bf16 compute in fp32, too. Data inputs and
-outputs stay fp32, except a decoder's cache. For training, parameters stay fp32.
+cosines that depend on no float input of the graph, with all nodes before them. For bf16, operators
+without a CUDA kernel for bf16 compute in fp32, too.
 """
 
 from __future__ import annotations
@@ -66,10 +65,7 @@ _ANGULAR = frozenset({"Cos", "Sin"})
 def allowed_inputs(
     node: onnx.NodeProto, schema: onnx.defs.OpSchema | None, half: int
 ) -> list[bool]:
-    """For each input of the node, whether its operator accepts the type ``half``.
-
-    All False if the operator has no schema, except for some operators of ONNX Runtime.
-    """
+    """For each input, whether its node accepts ``half``; all False for an unknown operator."""
     formals = () if schema is None else schema.inputs
     return _half_allowed_flags(node, formals, schema, half, len(node.input))
 
@@ -121,10 +117,9 @@ def in_half_precision(
 ) -> onnx.ModelProto:
     """Convert a model with bound dimensions for inference in fp16 or bf16.
 
-    Parameters and running statistics become ``elem_type``. So do the inputs in ``scales`` (scales
-    of quantized weights) and a decoder's cache: ``cache`` maps each cache input to its cache
-    output. Other float inputs and outputs stay fp32. Constants beyond the type's range are clipped.
-    Raises ModelError for branches or loops.
+    Parameters, running statistics, ``scales`` of quantized weights and a decoder's cache become
+    ``elem_type``. ``cache`` maps cache inputs to outputs. Other float inputs and outputs stay fp32.
+    Constants beyond the type's range are clipped. Raises ModelError for branches or loops.
     """
     weights = {tensor.name for tensor in (*parameters(model), *state(model))}
     halved = weights | {*scales, *cache}
@@ -140,10 +135,8 @@ def in_mixed_precision(
 ) -> onnx.ModelProto:
     """Convert a model with bound dimensions for training in fp16 or bf16.
 
-    ``elem_type`` is ``TensorProto.FLOAT16`` or ``BFLOAT16``. ``masters`` names the weights and
-    running statistics, which stay fp32; a step casts each of them once. Operators in
-    ``WIDE_IN_TRAINING`` compute in fp32; in inference, fewer operators do. Raises ModelError for a
-    graph with branches or loops.
+    ``masters`` names the weights and running statistics, which stay fp32; a step casts each of them
+    once. Raises ModelError for branches or loops.
     """
     rewriting = _HalfPrecisionRewriting(
         model,
@@ -171,8 +164,7 @@ def _rewritten(model: onnx.ModelProto, rewriting: _HalfPrecisionRewriting) -> on
 class _HalfPrecisionRewriting:
     """Rewrites the nodes of a graph one by one in half precision, with casts between the types.
 
-    ``first_wide_inputs`` maps an operator to the index of an input; this input and all later inputs
-    of the operator stay fp32.
+    ``first_wide_inputs`` has for some operators the input index from which on inputs stay fp32.
     """
 
     def __init__(

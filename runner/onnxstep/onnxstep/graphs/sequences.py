@@ -1,7 +1,6 @@
 """Replace nodes that read an ONNX sequence, a list of tensors, by nodes that read its tensors.
 
-A node stays if the tensors cannot be determined before the run. PyTorch's exporter without
-optimization writes ``chunk`` and ``split`` as SplitToSequence and SequenceAt.
+PyTorch's exporter without optimization writes ``chunk`` and ``split`` with sequences.
 """
 
 from __future__ import annotations
@@ -32,9 +31,7 @@ def note_sequence(
 ) -> list[onnx.NodeProto]:
     """Record in ``sequences`` the tensors of the sequence that ``node`` creates; return new nodes.
 
-    If ``node`` splits a tensor, the new nodes compute the parts; otherwise there are no new nodes.
-    ``types`` and ``arrays`` are the known types and constant values. Raises LookupError if the
-    tensors cannot be determined.
+    New nodes split a tensor into parts. Raises LookupError if the tensors cannot be determined.
     """
     [sequence], tensors_in = node.output, list(node.input)
     if node.op_type == "SplitToSequence":
@@ -51,10 +48,7 @@ def note_sequence(
 def plain_reader(
     node: onnx.NodeProto, sequences: Mapping[str, list[str]], arrays: Arrays
 ) -> list[onnx.NodeProto]:
-    """Nodes that replace ``node``: they read the tensors of the sequence that ``node`` reads.
-
-    Raises LookupError if the sequence's tensors are unknown.
-    """
+    """Nodes that read the sequence's tensors instead; raises LookupError if these are unknown."""
     tensors, [output] = sequences[node.input[0]], node.output
     if node.op_type == "SequenceAt":
         tensor = tensors[int(arrays[node.input[1]].item())]
@@ -71,8 +65,7 @@ def parts(
 ) -> list[onnx.NodeProto]:
     """Nodes that split ``x`` along ``axis`` into parts with these ``lengths`` and ``names``.
 
-    With ``drops``, the parts have length 1 and the axis is removed. Constant nodes hold the lengths
-    and the removed axis; their names start with ``whole``, the name of the sequence of all parts.
+    ``drops`` removes the axis of parts of length 1. Names of constants start with ``whole``.
     """
     lengths_name, along = f"{whole}/lengths", f"{whole}/axis"
     cut = [f"{name}/kept" for name in names] if drops else names
@@ -88,11 +81,9 @@ def parts(
 
 
 def behind_splits(nodes: list[onnx.NodeProto], copies: set[str]) -> Iterator[onnx.NodeProto]:
-    """Move each Identity node that copies an output of a Split directly behind this Split.
+    """Move each Identity node with an output in ``copies`` directly behind the Split that it reads.
 
-    Only the Identity nodes that replaced SequenceAt nodes move; ``copies`` has their outputs. The
-    move gives the nodes the order that earlier versions of onnxstep wrote. The file of the graph
-    thus keeps its digest, by which stored benchmark results refer to it.
+    Files thus keep the digest of earlier versions, by which stored benchmark results refer to them.
     """
     moved: dict[str, list[onnx.NodeProto]] = {}
     cut = {name for node in nodes if node.op_type == "Split" for name in node.output}

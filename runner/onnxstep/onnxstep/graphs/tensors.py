@@ -111,10 +111,7 @@ def without_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def check_tensors(model: onnx.ModelProto) -> None:
-    """Raise ModelError for stored data that do not fill their shape, and for impossible shapes.
-
-    ``check_declarations`` checks the declared types and shapes.
-    """
+    """Raise ModelError for stored data that do not fill their shape, and for impossible shapes."""
     for tensor in stored_tensors(model):
         _check_shape(tensor.name, tensor.dims)
         _check_data(tensor)

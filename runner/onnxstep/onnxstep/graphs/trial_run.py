@@ -1,7 +1,6 @@
 """Try onnx's C++ code on an untrusted file in a copy of this process, before the real call.
 
-On some graphs, onnx's checker and shape inference loop endlessly or crash the process. The copy has
-limits on CPU time and memory. Systems without fork make the real call without a trial.
+onnx loops endlessly or crashes on some graphs. Systems without fork make no trial.
 """
 
 from __future__ import annotations
@@ -33,12 +32,10 @@ _this_process = _ThisProcess()
 
 
 def require_end(call: Callable[[], object], call_name: str) -> None:
-    """Try ``call`` in a copy of this process; raise ModelError if the copy crashes or hangs.
+    """Try ``call`` in a copy of this process; raise ModelError if it crashes or exceeds a limit.
 
-    The copy has limits on CPU time and memory; exceeding one also raises ModelError. If this
-    process already has a memory limit, the copy gets no other, and a crash raises MemoryError,
-    because onnx crashes if an allocation fails. Exceptions of ``call`` itself are ignored. If this
-    process cannot be copied, nothing is tried. ``call_name`` names the call in messages.
+    The limits are ``CPU_SECONDS`` and ``MEMORY_BYTES``. If this process has a memory limit, the
+    copy gets no other, and a crash raises MemoryError. Other exceptions of ``call`` are ignored.
     """
     if not can_copy():
         return
@@ -61,10 +58,7 @@ def can_copy() -> bool:
 def status_of_copy(
     call: Callable[[], object], meanwhile: Callable[[], object] = lambda: None
 ) -> int:
-    """Make the ``call`` in a copy of this process; return the copy's exit status.
-
-    This process calls ``meanwhile`` while the copy runs.
-    """
+    """Make the ``call`` in a copy of this process, ``meanwhile`` here; return the exit status."""
     # A signal between fork and wait would leave the copy running.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDINGS)
     with warnings.catch_warnings():

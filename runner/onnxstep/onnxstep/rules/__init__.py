@@ -1,8 +1,7 @@
 """The derivatives of ONNX operators, with a module for each family of operators.
 
 Importing this package fills the table in ``registry``. A rule turns ``dy``, the gradient at the
-result, into gradients at the inputs. If the docstring of a rule says d(sin x) = cos x dx, the rule
-returns dy · cos x.
+result, into gradients at the inputs: for d(sin x) = cos x dx, the rule returns dy · cos x.
 """
 
 from onnxstep.rules import (  # noqa: F401

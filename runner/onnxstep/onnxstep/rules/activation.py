@@ -19,8 +19,7 @@ _GELU_CUBIC = _GELU_LINEAR * 0.044715
 def relu(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Gradient from d(max(x, 0)) = dx if y ≠ 0, else 0, with y = max(x, 0).
 
-    For float32, except on CUDA, the factor 1 or 0 is computed as min(2¹²⁷ y, 1). The computed
-    factor is too small only if 0 < y < 2⁻¹²⁷.
+    Except on CUDA, the float32 factor is min(2¹²⁷ y, 1), too small only if 0 < y < 2⁻¹²⁷.
     """
     if op.provider == "cuda":
         return op.Where(op.Cast(node.y, to=TensorProto.BOOL), dy, op.scalar(0.0, dy.elem_type))
@@ -85,10 +84,7 @@ def hard_sigmoid(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("HardSwish", versions=(14, 22))
 def hard_swish(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """The derivative of HardSwish, x · h, is h + x / 6 if |x| < 3, else h.
-
-    Here h = min(max(x / 6 + 1/2, 0), 1).
-    """
+    """The derivative is h + x / 6 if |x| < 3, else h, with h = min(max(x / 6 + 1/2, 0), 1)."""
     sixth = node.x * (1 / 6)
     h = op.Clip(sixth + 0.5, op.scalar(0.0, dy.elem_type), op.scalar(1.0, dy.elem_type))
     inside = op.Less(op.Abs(node.x), op.scalar(3.0, dy.elem_type))
@@ -110,10 +106,9 @@ def softsign(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("Gelu", versions=(20,))
 def gelu(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient from d(x Φ(x)) = (Φ(x) + x φ(x)) dx.
+    """Gradient from d(x Φ(x)) = (Φ(x) + x φ(x)) dx, or from the node's tanh approximation.
 
-    Φ and φ are the distribution and the density of the standard normal distribution. If the node's
-    ``approximate`` is tanh, the gradient is that of the tanh approximation.
+    Φ and φ are the distribution and the density of the standard normal distribution.
     """
     slope = gelu_tanh_slope if node.attribute("approximate") == "tanh" else gelu_slope
     return dy * slope(node.x)

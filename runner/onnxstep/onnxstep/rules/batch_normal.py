@@ -29,8 +29,7 @@ def batch_normalization(
 ) -> Cotangents:
     """Gradient of Y = (X - μ) r · scale + B, with r = 1 / √(σ² + ε).
 
-    μ and σ² are inputs or statistics of the batch. d(scale) = r Σ dY (X - μ) and dB = Σ dY. X and Y
-    are [N, C, ...]; all other tensors are [C].
+    d(scale) = r Σ dY (X - μ) and dB = Σ dY. X and Y are [N, C, ...]; all other tensors are [C].
     """
     x = normal_input(node.x)
     received = op.zeros(node.y.shape, x.elem_type) if dy is None else dy.cast(x.elem_type)
@@ -42,8 +41,7 @@ def batch_normalization(
 def _cotangents_with_given_statistics(node: Node, x: Value, dy: Value) -> Cotangents:
     """Gradient of a BatchNormalization whose mean μ and variance σ² are inputs.
 
-    With r = 1 / √(σ² + ε): dX = dY scale r, d(scale) = r Σ dY (X - μ), dμ = -scale r Σ dY and d(σ²)
-    = -½ scale r² d(scale).
+    dX = dY scale r, dμ = -scale r Σ dY and d(σ²) = -½ scale r² d(scale).
     """
     scale, mean, variance = node.input(1), node.input(3), node.input(4)
     parts = normalized(x, node.attribute("epsilon"), mean, variance)
@@ -70,9 +68,9 @@ def _cotangents_with_batch_statistics(
 ) -> Cotangents:
     """Gradient of a BatchNormalization that normalizes by the statistics of the batch.
 
-    With r = 1 / √(σ² + ε): dX = scale r (dY - (Σ dY + (X - μ) r d(scale)) / n), for n values per
-    channel. The running statistics become m · old + (1 - m) · batch, with the momentum m. This adds
-    (1 - m) / n · (d(running μ) + 2 (X - μ) d(running σ²)) to dX.
+    dX = scale r (dY - (Σ dY + (X - μ) r d(scale)) / n), for n values per channel. The running
+    statistics become m · old + (1 - m) · batch, with the momentum m. This adds (1 - m) / n ·
+    (d(running μ) + 2 (X - μ) d(running σ²)) to dX.
     """
     scale, momentum = node.input(1), node.attribute("momentum")
     statistics = (node.output(1), node.output(2)) if momentum == 0 else (None, None)

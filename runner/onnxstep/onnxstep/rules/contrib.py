@@ -1,8 +1,4 @@
-"""Gradients of ONNX Runtime's own operators (com.microsoft), as in exported language models.
-
-ONNX Runtime's ContribOperators.md defines the operators. Most nodes of their gradients are standard
-ONNX.
-"""
+"""Gradients of ONNX Runtime's own operators (com.microsoft); see its ContribOperators.md."""
 
 from __future__ import annotations
 
@@ -76,8 +72,7 @@ def group_query_attention(
 ) -> Cotangents:
     """Gradient of causal attention in which groups of query heads share keys and values.
 
-    ONNX Runtime leaves the results at positions beyond a sequence's end undefined. The loss must
-    ignore these results, because this rule assumes that their gradients are zero.
+    The loss must ignore results beyond a sequence's end, which ONNX Runtime leaves undefined.
     """
     _require_differentiable_options(node)
     heads, shared = int(node.attribute("num_heads")), int(node.attribute("kv_num_heads"))
@@ -124,10 +119,7 @@ def _require_frozen_angles(node: Node, *input_indices: int) -> None:
 
 
 def _rotate_by_position(node: Node, x: Value, *, back: bool = False) -> Value:
-    """If the node sets ``do_rotary``, rotate ``x`` [B, heads, L, E] by position.
-
-    With ``back``, the rotation is reversed. Without ``do_rotary``, x is returned.
-    """
+    """Rotate ``x`` [B, heads, L, E] by position, or ``back``, if the node sets ``do_rotary``."""
     if not node.attribute("do_rotary"):
         return x
     op, (cos, sin) = node.op, (node.input(7), node.input(8))

@@ -1,7 +1,7 @@
 """Gradients of convolution and transposed convolution, each of which is the other's adjoint.
 
-dX, dW and dY are the gradients of the loss with respect to the input X, the kernels W and the
-result Y. N images have C input and M output channels.
+dX, dW and dY are the gradients with respect to the input X [N, C, ...], the kernels W [M, C/group,
+...] and the result Y [N, M, ...] of a convolution.
 """
 
 from __future__ import annotations
@@ -35,10 +35,7 @@ _LARGEST_CONSTANT = 2**18
 
 @gradient("Conv", versions=(1, 11, 22))
 def conv(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient of the convolution Y = X * W + b.
-
-    Shapes: x [N, C, ...], w [M, C/group, ...], b [M], dy [N, M, ...].
-    """
+    """Gradient of the convolution Y = X * W + b, with b [M]."""
     x, w = node.input(0), node.input(1)
     view = window(node, w.shape[2:])
     group = _group_count(node)
@@ -57,11 +54,7 @@ def conv(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("ConvTranspose", versions=(1, 11, 22))
 def conv_transpose(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient of a transposed convolution, which is the adjoint of a convolution from Y to X.
-
-    dX is the convolution of dY with the kernels w. Shapes: x [N, C, ...], w [C, M/group, ...], b
-    [M], dy [N, M, ...].
-    """
+    """Gradient of a transposed convolution, with w [C, M/group, ...]; dX is dY convolved with w."""
     x, w = node.input(0), node.input(1)
     view = transposed_window(node, w.shape[2:])
     group = _group_count(node)
@@ -83,11 +76,7 @@ def _bias_cotangent(dy: Value) -> Value:
 
 
 def input_cotangent(x: Value, w: Value, dy: Value, view: Window, group: int) -> Value:
-    """Gradient dX with respect to a convolution's input, by the first method that applies.
-
-    The methods are a convolution in ONNX Runtime's blocked layout (NCHWc), a plain convolution for
-    kernels of one element, and a transposed convolution.
-    """
+    """Gradient dX with respect to a convolution's input, by the first method that applies."""
     dx = blocked.adjoint(dy, w, view, x.shape[2:], group)
     if dx is not None:
         return dx
@@ -101,12 +90,7 @@ def _is_pointwise(view: Window) -> bool:
 
 
 def weight_cotangent(op: Builder, x: Value, w: Value, dy: Value, view: Window, group: int) -> Value:
-    """Gradient dW with respect to a convolution's kernels, by the first method that applies.
-
-    The methods are a convolution in ONNX Runtime's blocked layout, matrix products for kernels of
-    one element, and the functions ``by_elements``, ``by_patches`` and ``by_exchange``. Shapes: x
-    [N, C, ...], w [M, C/group, ...], dy [N, M, ...].
-    """
+    """Gradient dW with respect to a convolution's kernels, by the first method that applies."""
     dw = blocked.weight_cotangent(x, dy, view, group)
     if dw is not None:
         return dw
@@ -142,8 +126,8 @@ def _pointwise_weight_cotangent(op: Builder, x: Value, w: Value, dy: Value) -> V
 def by_elements(op: Builder, x: Value, w: Value, dy: Value, view: Window) -> Value:
     """Gradient dW as one matrix product for each element of the kernel.
 
-    At each output position of each image, a kernel element meets one element of X per channel. The
-    element's gradient is dY [M, N · positions] times these elements of X, [N · positions, C].
+    A kernel element's gradient is dY [M, N · positions] times the elements of X, [N · positions,
+    C], that the kernel element meets.
     """
     fitted = view.fitted(x.shape[2:], dy.shape[2:])
     padded = pad(x, [0, 0, *fitted.begins], [0, 0, *fitted.ends])
@@ -164,8 +148,7 @@ def by_elements(op: Builder, x: Value, w: Value, dy: Value, view: Window) -> Val
 def by_patches(op: Builder, x: Value, w: Value, dy: Value, view: Window, group: int) -> Value:
     """Gradient dW as a product of dY and the patches of X, summed over the batch.
 
-    Each patch has the elements of X for one position in Y. An additional convolution, with one-hot
-    kernels, cuts out the patches [N, group, C/group · (elements per kernel), positions].
+    A convolution with one-hot kernels cuts out a patch of X for each position in Y.
     """
     taps, positions = math.prod(view.kernel), math.prod(dy.shape[2:])
     batch, channels = x.shape[:2]
@@ -186,11 +169,9 @@ def by_patches(op: Builder, x: Value, w: Value, dy: Value, view: Window, group: 
 
 
 def by_exchange(op: Builder, x: Value, _: Value, dy: Value, view: Window, group: int) -> Value:
-    """Gradient dW as a convolution of X with dY as kernels.
+    """Gradient dW as a convolution of X as [C/group, group · N, ...] with kernels dY [M, N, ...].
 
-    The batch axis N takes the place of the input channels. Strides become dilations, and dilations
-    become strides. From X as [C/group, group · N, ...] and dY as [M, N, ...], the convolution
-    computes [C/group, M, ...]. Its transpose [M, C/group, ...] is returned.
+    Strides become dilations, and dilations become strides.
     """
     fitted = view.fitted(x.shape[2:], dy.shape[2:])
     x = crop_uncovered(x, fitted)

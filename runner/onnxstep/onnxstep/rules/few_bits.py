@@ -26,8 +26,7 @@ def few_bits_matmul(op: Builder, node: Node, dy: Value) -> Cotangents:
 def _dequantized_weights(node: Node, dy: Value) -> Value:
     """The weights W [N, K], each computed as (stored integer - zero point) · scale.
 
-    Each block within a row has one zero point and one scale. W has the type of ``dy``. The nodes
-    also read a zero computed from ``dy``; otherwise the runtime would compute W once and keep it.
+    Each block within a row has one zero point and one scale. W has the type of ``dy``.
     """
     op, bits = node.op, int(node.attribute("bits", 4))
     if bits not in _WHOLE_CODES or node.optional_input(4) is not None:

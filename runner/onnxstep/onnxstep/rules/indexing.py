@@ -41,10 +41,7 @@ def gather_elements(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("GatherND", versions=(11, 12, 13))
 def gather_nd(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Add the gradient of each result block to the gradient of the data block that was read.
-
-    Elements of the data that were not read get zeros.
-    """
+    """Add the gradient of each result block to the data block that was read; others get zeros."""
     if node.attribute("batch_dims", 0):
         raise ModelError(f"{node.label}: only batch_dims = 0 is differentiated")
     zeros = op.zeros(node.x.shape, dy.elem_type)

@@ -1,7 +1,4 @@
-"""Gradients of matrix products and of Einsum.
-
-``Equation`` has a letter for each axis of an Einsum's operands.
-"""
+"""Gradients of matrix products and of Einsum."""
 
 from __future__ import annotations
 
@@ -23,10 +20,7 @@ _TALL = 4
 
 @gradient("Gemm", versions=(7, 9, 11, 13))
 def gemm(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient from d(α A' B' + β C) = α dA' B' + α A' dB' + β dC.
-
-    A' is A or Aᵀ, and B' is B or Bᵀ.
-    """
+    """Gradient from d(α A' B' + β C) = α dA' B' + α A' dB' + β dC; A' is A or Aᵀ, B' is B or Bᵀ."""
     a, b = node.input(0), node.input(1)
     alpha, beta = node.attribute("alpha"), node.attribute("beta")
     ta, tb = node.attribute("transA"), node.attribute("transB")
@@ -46,18 +40,14 @@ def gemm(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("MatMul", versions=(1, 9, 13))
 def matmul(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient from d(A B) = dA B + A dB.
-
-    A vector operand counts as a matrix with one row or one column.
-    """
+    """Gradient from d(A B) = dA B + A dB; a vector counts as a matrix with one row or column."""
     return matmul_cotangents(node.input(0), node.input(1), dy)
 
 
 def matmul_cotangents(a: Value, b: Value, dy: Value) -> tuple[Value, Value]:
     """Gradients with respect to A and B from ``dy``, the gradient with respect to A B.
 
-    The gradient of a matrix operand may have batch axes that only the other operand has; the caller
-    sums over them. The gradient of a vector operand (rank 1) has the vector's shape.
+    A matrix's gradient may keep batch axes that only the other operand has; the caller sums them.
     """
     op = dy.op
     rows = op.Unsqueeze(a, op.integers(0)) if a.rank == 1 else a
@@ -104,11 +94,7 @@ def _reduce_if_vector(cotangent: Value, operand: Value) -> Value:
 
 @gradient("Einsum", versions=(12, 28))
 def einsum(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient of Einsum, which is linear in each operand.
-
-    The gradient with respect to an operand is the product of dy and the other operands, summed over
-    the axes that the operand lacks.
-    """
+    """For each operand, the Einsum of dy and the others, summed over axes the operand lacks."""
     operands = [node.input(place) for place in range(len(node.inputs))]
     equation = parse(node.attribute("equation"), [operand.rank for operand in operands])
     return [
@@ -137,10 +123,7 @@ def _einsum_operand_cotangent(
 
 
 def _replace_repeated_letters(term: str, equation: Equation) -> tuple[str, list[str]]:
-    """Replace repeated letters in ``term`` by letters that ``equation`` does not use.
-
-    Also returns each replaced letter with its new letter: "iji" becomes "ija", with the pair "ia".
-    """
+    """Replace repeated letters by unused ones, and list the pairs: "iji" gives "ija" and ["ia"]."""
     fresh = iter(fresh_letters("".join([*equation.terms, equation.result]), len(term)))
     letters, pairs = "", []
     for letter in term:
@@ -171,9 +154,8 @@ class Equation:
 def parse(text: str, ranks: Sequence[int]) -> Equation:
     """Parse an Einsum equation; raises ModelError if it does not fit operands of ``ranks``.
 
-    Each ellipsis is replaced by unused letters. Axes of several ellipses are matched from the last
-    axis backwards, and matching axes get the same letter. Without an arrow, the result has the
-    ellipsis, then the letters that occur once, in alphabetical order.
+    Unused letters replace each ellipsis, matched from the last axis backwards. Without an arrow,
+    the result has the ellipsis, then the letters that occur once, in alphabetical order.
     """
     operands, arrow, right = text.replace(" ", "").partition("->")
     terms = operands.split(",")

@@ -1,7 +1,4 @@
-"""Gradients of elementwise operators: arithmetic, elementary functions and choices.
-
-If an operand was broadcast, the caller sums the operand's gradient to the operand's shape.
-"""
+"""Gradients of elementwise operators; the caller sums them to the shape of a broadcast operand."""
 
 from __future__ import annotations
 
@@ -45,11 +42,7 @@ def div(_: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("Mod", versions=(10, 13, 28))
 def mod(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient from d(a mod b) = da - q db, with a mod b = a - q b.
-
-    The quotient q is rounded, so its derivative is 0. The rule computes q as (a - y) / b from the
-    result y.
-    """
+    """Gradient from d(a mod b) = da - q db, where the rounded q is (a - y) / b for the result y."""
     a, b = node.input(0), node.input(1)
     return dy, dy * ((node.y - a) / b) if node.wants(1) else None
 
@@ -91,10 +84,7 @@ def _slope_of_power(op: Builder, a: Value, b: Value, y: Value) -> Value:
 
 
 def _slope_of_constant_power(op: Builder, a: Value, b: float, y: Value) -> Value:
-    """The derivative b aᵇ⁻¹ of the power y = aᵇ.
-
-    If b is 1/2 or negative, the derivative is computed from y, without another Pow node.
-    """
+    """Derivative b aᵇ⁻¹ of y = aᵇ; from y, without another Pow node, if b is 1/2 or negative."""
     if b in {0.0, 1.0}:
         return op.scalar(b, a.elem_type)
     if b == 2.0:
@@ -174,10 +164,7 @@ def indicator(condition: Value, like: Value) -> Value:
 
 @gradient("Where", versions=(9, 16))
 def where(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient from d(c ? a : b) = c ? da : db.
-
-    Selecting, unlike multiplying by c, keeps NaN of the other branch out of the gradient.
-    """
+    """Gradient from d(c ? a : b) = c ? da : db; NaN of the other branch stays out of it."""
     chosen, zero = node.input(0), op.scalar(0.0, dy.elem_type)
     da = op.Where(chosen, dy, zero) if node.wants(1) else None
     db = op.Where(chosen, zero, dy) if node.wants(2) else None
@@ -187,10 +174,7 @@ def where(op: Builder, node: Node, dy: Value) -> Cotangents:
 @gradient("Max", versions=(8, 12, 13))
 @gradient("Min", versions=(8, 12, 13))
 def extremum(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """The gradient of Max and Min goes to the operand that is the result; equal operands share it.
-
-    PyTorch does the same.
-    """
+    """The gradient goes to the operand that is the result; equal ones share it, as in PyTorch."""
     if len(node.inputs) == 1:
         return dy
     shares = [indicator(op.Equal(x, node.y), dy) for x in node.inputs if x is not None]
@@ -200,10 +184,7 @@ def extremum(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("Clip", versions=(11, 12, 13))
 def clip(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """The gradient of y = min(max(x, low), high) goes to x where y = x; bounds are not trained.
-
-    An x equal to a bound gets the gradient, as in PyTorch's clamp.
-    """
+    """The gradient goes to x within or at the bounds, as in PyTorch; bounds are not trained."""
     if node.wants(1) or node.wants(2):
         raise ModelError(f"{node.label}: bounds of Clip are not trained; freeze them")
     return dy * indicator(op.Equal(node.x, node.y), dy)

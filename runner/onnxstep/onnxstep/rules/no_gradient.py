@@ -1,8 +1,6 @@
-"""Operators without a gradient: comparisons, rounding, generators, control flow and sequences.
+"""Operators with a zero derivative, and operators that are refused with an error and a remedy.
 
-Comparisons, rounding, shapes and constants have a zero derivative. Random draws count as constants
-of the step, as in PyTorch: Bernoulli passes no gradient to its probabilities. The other operators
-are refused, and the error names a remedy.
+Random draws count as constants, as in PyTorch: Bernoulli passes no gradient to its probabilities.
 """
 
 from __future__ import annotations

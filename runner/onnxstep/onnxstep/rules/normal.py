@@ -1,9 +1,8 @@
 """Gradients of normalization and regularization.
 
 A normalization computes y = x̂ · scale + bias with x̂ = (x - mean) · r, where r is the inverse
-standard deviation. Its gradient is dx = r (g - mean(g) - x̂ · mean(g x̂)), with g = dy · scale.
-GroupNormalization (from opset 21 on) and MeanVarianceNormalization have no gradient rule. ONNX's
-function bodies replace both operators before differentiation.
+standard deviation. ONNX's function bodies replace MeanVarianceNormalization and GroupNormalization
+(from opset 21 on) before differentiation.
 """
 
 from __future__ import annotations
@@ -28,8 +27,7 @@ def mean(value: Value, axes: list[int]) -> Value:
 def through(g: Value, unit: Value, r: Value, axes: list[int], *, centred: bool = True) -> Value:
     """Gradient dx = r (g - mean(g) - x̂ mean(g x̂)) of a normalization over ``axes``.
 
-    ``unit`` is x̂, and ``g`` is the gradient with respect to x̂. Unless ``centred``, the
-    normalization subtracts no mean, and the term mean(g) is omitted.
+    ``unit`` is x̂, and ``g`` the gradient with respect to x̂. Unless ``centred``, omit mean(g).
     """
     inner = g - mean(g, axes) if centred else g
     return (inner - unit * mean(g * unit, axes)) * r
@@ -38,9 +36,8 @@ def through(g: Value, unit: Value, r: Value, axes: list[int], *, centred: bool =
 def add_from_statistics(
     dx: Value, unit: Value, r: Value, d_mean: Value | None, d_inverse: Value | None
 ) -> Value:
-    """Add to dx the term (dμ - x̂ r² dr) / n, which comes from the outputs μ and r.
+    """Add to dx the term (dμ - x̂ r² dr) / n from the outputs μ (mean) and r (1 / deviation).
 
-    μ is the mean, and r is 1 / the standard deviation. ``d_mean`` is dμ, ``d_inverse`` is dr, and
     ``unit`` is x̂, with n elements for each element of r. A gradient that is None counts as 0.
     """
     each = r.size / unit.size
@@ -129,10 +126,7 @@ def _channel_window_mean(op: Builder, x: Value, channels_before: int, channels_a
 
 @gradient("Dropout", versions=(12, 13, 22))
 def dropout(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient dx = dy m / (1 - r), for the dropout ratio r and the mask m of the forward pass.
-
-    In inference mode the node returns x, so dx is dy.
-    """
+    """Gradient dx = dy m / (1 - r), with the mask m and ratio r; in inference mode, dx = dy."""
     training = node.optional_input(2)
     if training is None:
         return dy

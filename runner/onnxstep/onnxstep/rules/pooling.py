@@ -19,12 +19,7 @@ _SHORT_AXIS = 32
 
 @gradient("MaxPool", versions=(8, 10, 11, 12, 22))
 def max_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """The gradient of each maximum goes to the element that was the maximum of the window.
-
-    The forward pass returns the index of each maximum in the whole input, so that one scatter
-    suffices. If windows overlap, an element can be the maximum of several windows. It then gets the
-    sum of the gradients of these maxima.
-    """
+    """The gradient goes to each window's maximum; a maximum of several windows gets the sum."""
     if node.attribute("storage_order"):
         raise ModelError(f"{node.label}: only storage_order = 0 is differentiated")
     x, view = node.x, window(node, tuple(node.attribute("kernel_shape")))
@@ -51,10 +46,7 @@ def _can_use_max_unpool(op: Builder, node: Node, view: Window) -> bool:
 
 @gradient("AveragePool", versions=(7, 10, 11, 19, 22))
 def average_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """The gradient of each mean, divided by n, goes to each of the n elements of its window.
-
-    An element of several windows gets the sum. If ``count_include_pad`` is set, n includes padding.
-    """
+    """Each element gets the sum of dy / n over its windows of n elements; n may include padding."""
     view = window(node, tuple(node.attribute("kernel_shape")))
     return _sum_containing_windows(
         op, dy * _inverse_window_sizes(op, node, view), view, node.x.shape[2:]

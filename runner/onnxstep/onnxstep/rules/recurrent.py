@@ -1,9 +1,7 @@
-"""Gradients of the recurrent layers LSTM, GRU and RNN.
+"""Gradients of the recurrent layers LSTM, GRU and RNN, for sequence lengths of at least 1.
 
-If the forward pass did not save the gates, matrix products over all steps at once recompute the
-gates from the hidden states. Only an LSTM's cell state is recomputed step by step. In RNN and LSTM,
-z = x Wᵀ + h Rᵀ + b is the argument of the activations, and dz is the gradient of the loss with
-respect to z. Sequence lengths are at least 1.
+Gates that the forward pass did not save are recomputed from the hidden states. In RNN and LSTM, z =
+x Wᵀ + h Rᵀ + b is the argument of the activations, and dz is its gradient.
 """
 
 from __future__ import annotations
@@ -54,8 +52,7 @@ def lstm(
 
     A step computes the states C' and h' from C and h, with gates i, o and f and a candidate c:
 
-        z = x Wᵀ + h Rᵀ + b, with the parts z_i, z_o, z_f and z_c
-        i = σ(z_i), o = σ(z_o), f = σ(z_f), c = φ(z_c)
+        z = x Wᵀ + h Rᵀ + b, i = σ(z_i), o = σ(z_o), f = σ(z_f), c = φ(z_c)
         C' = f C + i c, h' = o ψ(C')
 
     Dσ is the derivative of σ. After dh' o Dψ(C') is added to dC', the gradients are
@@ -90,10 +87,8 @@ def _sweep_lstm_backwards(
 ) -> tuple[Value, Value, Value]:
     """Gradients of z [T·B, 4·H] in all steps, and of the states h and C before the first step.
 
-    z has the arguments of the activations of the gates i, o, f and of the candidate. h' and C' are
-    the states after a step. All arguments but ``run`` have one tensor for each step: ``dz_factors``
-    [B, 4·H], the others [B, H]. ``dh_by_dc`` is the derivative of h' by C'; dC' includes dh' ·
-    ``dh_by_dc``. A step's dz is (dC', dh', dC', dC') times ``dz_factors``, elementwise.
+    For each step, ``dz_factors`` is [B, 4·H]; ``dh_by_dc``, the derivative of h' by C', and
+    ``forget_gates`` are [B, H]. A step's dz is (dC', dh', dC', dC') times ``dz_factors``.
     """
     dh, carried, swept = run.received(), run.dc[-1], []
     for step in reversed(range(run.steps)):
@@ -109,11 +104,9 @@ def _sweep_lstm_backwards(
 
 @dataclass(frozen=True)
 class _LstmValues:
-    """Values of all steps of an LSTM direction, each [T·B, H].
+    """Gates, candidates and cell states of all steps of an LSTM direction, each [T·B, H].
 
-    ``i``, ``o``, ``f`` are the gates and ``c`` the candidates. ``before`` and ``after`` are the
-    cell states before and after each step. The products ``gain`` = ``i`` · ``c`` and ``kept`` =
-    ``f`` · ``before`` add up to ``after``.
+    The products ``gain`` = ``i`` · ``c`` and ``kept`` = ``f`` · ``before`` add up to ``after``.
     """
 
     i: Value
@@ -151,12 +144,10 @@ def gru(_: Builder, node: Node, dy: Value | None, dy_h: Value | None = None) -> 
 
 
 def _sweep_gru(run: Direction) -> DirectionCotangents:
-    """Gradients of a direction's inputs in a GRU with h' = (1 - z) n + z h.
+    """Gradients of a GRU direction, with z = f(a_z), r = f(a_r), n = g(a_n) and q = h Rᵀ + b'.
 
-    The gates are z = f(a_z) and r = f(a_r). The candidate is n = g(a_n) with a_n = x Wᵀ + b + r q.
-    Here q is h Rᵀ + b', and b and b' are biases. Df and Dg are the derivatives of f and g. Then
-    da_n = dh' (1 - z) Dg(a_n), da_r = da_n q Df(a_r), da_z = dh' (h - n) Df(a_z) and dq = da_n r.
-    The gradient of h is dh = dh' z + (da_z, da_r, dq) R.
+    da_n = dh' (1 - z) Dg(a_n), da_r = da_n q Df(a_r), da_z = dh' (h - n) Df(a_z), dq = da_n r, and
+    dh = dh' z + (da_z, da_r, dq) R, where Df and Dg are derivatives.
     """
     f, g = run.activations
     parts = _GruWeights(run)
@@ -201,10 +192,8 @@ class _GruWeights:
     ) -> DirectionCotangents:
         """Gradients of the direction's inputs from those of the activations' arguments.
 
-        ``d_gates`` [T·B, 2·H] is the gradient of the arguments of the gates, and ``dn`` that of the
-        argument of the candidate. ``dq`` is the gradient of q = h Rᵀ + b', the part of the
-        candidate's argument that the reset gate scales. ``dh0`` is the gradient of the initial
-        state.
+        These are ``d_gates`` [T·B, 2·H] and ``dn`` [T·B, H]. ``dq`` is the gradient of q = h Rᵀ +
+        b', which the reset gate scales.
         """
         run, biased = self._run, bool(self._gate_biases)
         w_gates, r_gates, *b_gates = weight_cotangents(
@@ -236,9 +225,8 @@ def _hidden_gradient_before(
 ) -> Value:
     """Gradient with respect to the hidden state h before ``step``, an index in processing order.
 
-    It is the sum of dz R, of ``direct`` and of ``run.dh[step - 1]``. ``dz`` is the gradient with
-    respect to h Rᵀ. ``direct`` is the part by paths without R. ``run.dh[step - 1]`` is the part
-    from the node's outputs. None counts as zero.
+    It is the sum of dz R, of ``direct`` (by paths without R) and of ``run.dh[step - 1]`` (from the
+    node's outputs). None counts as zero.
     """
     received = run.dh[step - 1] if step else None
     added = [value for value in (direct, received) if value is not None]
@@ -248,9 +236,6 @@ def _hidden_gradient_before(
 
 
 def _cotangents_from_dz(run: Direction, dz: Value, dh0: Value) -> DirectionCotangents:
-    """Gradients of weights and biases, from the gradient ``dz`` of z = x Wᵀ + h Rᵀ + b.
-
-    ``dh0``, the gradient of the initial hidden state, is returned with them.
-    """
+    """Gradients of weights and biases from ``dz``, returned together with ``dz`` and ``dh0``."""
     w, r, *bias = weight_cotangents(dz, [run.x, run.h_before], biased=bool(run.biases))
     return DirectionCotangents(dz, w, r, bias * 2, dh0)

@@ -1,8 +1,4 @@
-"""Gradients of reductions over axes, and of running sums along one axis.
-
-``_reinsert_reduced_axes`` restores the reduced axes with length 1, so that results and gradients
-broadcast to the node's input x.
-"""
+"""Gradients of reductions over axes, and of running sums along one axis."""
 
 from __future__ import annotations
 
@@ -95,11 +91,7 @@ def reduce_sum_square(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("ReduceProd", versions=(1, 11, 13, 18))
 def reduce_prod(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient from d(Π x) = Σᵢ (Πⱼ xⱼ) dxᵢ, with the product over all j ≠ i.
-
-    Let P be the product of all nonzero elements. The product over j ≠ i is P / xᵢ if no element is
-    0. It is P if only xᵢ is 0, and 0 in all other cases.
-    """
+    """Gradient from d(Π x) = Σᵢ (Πⱼ xⱼ) dxᵢ, with the product over j ≠ i; x may contain zeros."""
     axes, zero = _reduced_axes(node), op.scalar(0.0, dy.elem_type)
     is_zero = op.Equal(node.x, zero)
     zero_here = indicator(is_zero, dy)

@@ -1,8 +1,6 @@
-"""Gradient of Resize.
+"""Gradient of Resize, which is linear in every mode and works on each axis separately.
 
-In every mode, the result of Resize is a linear function of x, and Resize works on each axis
-separately. So one rule serves all modes: Resize of unit vectors gives the matrix of the resize
-along an axis. The runtime computes this matrix once, as a constant.
+Resize of unit vectors gives the matrix of an axis; the runtime computes it once, as a constant.
 """
 
 from __future__ import annotations
@@ -50,10 +48,7 @@ def resize(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 def _repetition_factors(node: Node) -> list[int] | None:
-    """Number of copies of each element along each spatial axis, if Resize only copies elements.
-
-    Otherwise None.
-    """
+    """Copies of each element along each spatial axis; None unless Resize only copies elements."""
     mode = (node.attribute("coordinate_transformation_mode"), node.attribute("nearest_mode"))
     into, out = node.x.shape, node.y.shape
     is_image = 3 <= len(into) <= 5 and into[:2] == out[:2]
@@ -72,10 +67,7 @@ def _resized_axes(node: Node) -> list[int]:
 
 
 def _resize_matrix(op: Builder, node: Node, axis: int) -> Value:
-    """Matrix [length, output length] of a Resize along one axis.
-
-    Row i is the Resize of a vector that is 1 at index i and 0 elsewhere.
-    """
+    """Matrix [length, output length] of Resize along an axis; its rows are resized unit vectors."""
     length, out = node.x.shape[axis], node.y.shape[axis]
     unit = op.EyeLike(op.zeros([length, length], node.x.elem_type))
     image = op.Reshape(unit, op.integers(1, 1, length, length))

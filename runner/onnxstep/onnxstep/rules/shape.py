@@ -1,7 +1,4 @@
-"""Gradients of operators that rearrange, repeat, cut or join elements, or change their type.
-
-The incoming gradient of a node is the gradient of the loss with respect to the node's result.
-"""
+"""Gradients of operators that rearrange, repeat, cut or join elements, or change their type."""
 
 from __future__ import annotations
 
@@ -111,10 +108,7 @@ def split(op: Builder, node: Node, *dy: Value | None) -> Cotangents:
 
 @gradient("Slice", versions=(10, 11, 13))
 def slice_(op: Builder, node: Node, dy: Value) -> Cotangents:
-    """Put each element of the incoming gradient at its place in x, with zeros everywhere else.
-
-    For a negative step, the gradient is first reversed along the axis.
-    """
+    """Put each element of the incoming gradient at its place in x, with zeros everywhere else."""
     if not dy.size:
         return op.zeros(node.x.shape, dy.elem_type)
     starts, steps = _first_indices_and_steps(node)
@@ -130,10 +124,7 @@ def slice_(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 @gradient("Pad", versions=(11, 13, 18, 19, 21, 23, 24, 25))
 def pad_(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """Cut the padding off the incoming gradient.
-
-    If the padding repeats elements of x, these also get the gradients of their copies.
-    """
+    """Cut off the padding; elements that it repeats also get the gradients of their copies."""
     if node.wants(2):
         raise ModelError(f"{node.label}: the fill value is not trained; freeze it")
     begins, ends = _pads_before_and_after(node)
