@@ -2,7 +2,7 @@
 (() => {
   "use strict";
 
-  const { cell, duration, element, fold, loaded, money, noted, rounded, small } = window.epochcostShown;
+  const { cell, duration, element, fold, loaded, money, noted, percent, rounded, small } = window.epochcostShown;
   const { AS_FAST, bill, candidates, interruptions, timed } = window.epochcostWays, odds = window.epochcostOdds;
 
   const MOST_TOKENS = 1e7; // as in the form
@@ -69,7 +69,7 @@
     if (!question.single || serves) { cell(made, range(way, "total", words), true, mean.total); }
     cell(made, range(way, "each", words), true, mean.each);
     cell(made, range(way, "seconds", duration), true, mean.seconds);
-    if (serves) { cell(made, [`${rounded(mean.machines, 15)} × `, small(`${rounded(100 * mean.load, 2)} % busy`)], true, mean.machines); }
+    if (serves) { cell(made, [`${rounded(mean.machines, 15)} × `, small(`${percent(mean.load)} busy`)], true, mean.machines); }
     cell(made, chances(way, best), true, way.wins || 0);
     const precision = timing.precision && `, ${timing.precision}${timing.precision === "mixed" ? " precision" : ""}`;
     cell(made, noted(badge(way, shapes, form.dataset.ecRoot + question.compared), `${timing.software}${precision}, batch ${timing.batch}${way.apart && `; ${way.apart}`}`));
@@ -106,7 +106,7 @@
     const weekly = way.mine && question.job !== "serve" ? `, if it is in use ${rounded(168 * mean.used, 3)} hours a week in all` : "";
     const ends = spread(way, "total", value => amount(value, way)), between = ends && ` (${ends}${timing.kind === "predicted" ? " in 9 of 10 cases" : ""})`;
     words.append(element("strong", total + period), question.job === "serve" ?
-      `${between} for ${rounded(mean.machines, 15)} × ${timing.name}, ${rounded(100 * mean.load, 2)} % busy: ${each} a million requests, 99 % answered within ${time}.${idle(mean)}` :
+      `${between} for ${rounded(mean.machines, 15)} × ${timing.name}, ${percent(mean.load)} busy: ${each} a million requests, 99 % answered within ${time}.${idle(mean)}` :
       `${between} on ${timing.name}${single ? "" : `: ${each} a ${run(question)}`}, in ${time}${weekly}.${parallel}`);
     return words;
   }

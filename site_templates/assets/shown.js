@@ -35,6 +35,9 @@
     return new Intl.NumberFormat("en-US", { maximumSignificantDigits: digits }).format(value);
   }
 
+  /* As epochcost.units writes shares. */
+  function percent(share) { return `${share < 0.01 ? rounded(100 * share, 1) : Math.round(100 * share)} %`; }
+
   /* With the limits of units as in epochcost.units. A line never ends between number and unit. */
   function duration(seconds) {
     if (seconds < 0.0009995) { return `${rounded(seconds * 1e6, 3)}\u00a0µs`; }
@@ -84,6 +87,6 @@
   }
 
   window.epochcostShown = {
-    cell, duration, element, fold, loaded, money, noted, onPage, rounded, small, table
+    cell, duration, element, fold, loaded, money, noted, onPage, percent, rounded, small, table
   };
 })();

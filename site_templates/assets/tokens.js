@@ -4,7 +4,7 @@
   "use strict";
 
   const MILLION = 1e6, MONTH = 730 * 3600; // seconds of a billed month
-  const { cell, duration, element, fold, loaded, money, noted, rounded, small, table } = window.epochcostShown;
+  const { cell, duration, element, fold, loaded, money, noted, percent, rounded, small, table } = window.epochcostShown;
   const { answers } = window.epochcostBill;
 
   /* Reserved plans are paid for their whole term; they are listed after plans paid by use. */
@@ -86,7 +86,7 @@
     cell(made, [amount(monthly(offer.mean, question))], true, offer.mean);
     if (api) { return made; }
     const most = 1 / capacity.request;
-    cell(made, noted(rounded(offer.machines, 15), `${rounded(100 * offer.rate / most / offer.machines, 2)} % busy`), true, offer.machines);
+    cell(made, noted(rounded(offer.machines, 15), `${percent(offer.rate / most / offer.machines)} busy`), true, offer.machines);
     cell(made, [rounded(most, 3)], true, most);
     [capacity.first, capacity.token].forEach(time => cell(made, [duration(time)], true, time));
     return made;
@@ -102,9 +102,9 @@
       const [low, mean, high] = [turned.full_low, turned.full, turned.full_high].map(cost => cost / busiest);
       const amount = value => money(value, turned.plan.currency), ends = low === high ? "" : ` (${amount(low)} to ${amount(high)})`;
       return ` ${turned.decoder.name} costs ${high < rival.mean ? "less than" : "about as much as"} the cheapest API if each ` +
-        `machine serves at least ${rounded(turned.turn, 2)} requests/s and is at most ${rounded(100 * busiest, 2)} % busy: ${amount(mean)} a million tokens${ends}.`;
+        `machine serves at least ${rounded(turned.turn, 2)} requests/s and is at most ${percent(busiest)} busy: ${amount(mean)} a million tokens${ends}.`;
     }
-    return ` The cheapest API costs less than any machine with a list price that is at most ${rounded(100 * busiest, 2)} % busy.`;
+    return ` The cheapest API costs less than any machine with a list price that is at most ${percent(busiest)} busy.`;
   }
 
   /* The longest timed lengths if they are why no measured machine is offered; else empty. */
@@ -166,7 +166,7 @@
   function place(offer, shapes) {
     const { api, plan, decoder, capacity, machines, rate, mean } = offer, million = `${money(mean, (api || plan).currency)} a million tokens`;
     if (api) { return `from ${api.name}: ${million} (${priceOf(offer)})`; }
-    return `for ${rounded(machines, 15)} × ${decoder.name} in ${decoder.precision}, ${rounded(100 * rate * capacity.request / machines, 2)} % busy: ` +
+    return `for ${rounded(machines, 15)} × ${decoder.name} in ${decoder.precision}, ${percent(rate * capacity.request / machines)} busy: ` +
       `${million} (${kind(offer, shapes)}; ${priceOf(offer)})`;
   }
 
@@ -197,7 +197,7 @@
     const machines = rows(({ plan }) => plan), apis = rows(({ api }) => api);
     const named = apis.length ? [fold(`APIs at this traffic: ${apis.length}`, table(["API", ...costs], apis, 7))] : [];
     if (!machines.length) { named.forEach(part => { part.open = true; }); }
-    const note = small(`Enough machines for each to be at most ${rounded(100 * shared.most_busy, 2)} % busy.`);
+    const note = small(`Enough machines for each to be at most ${percent(shared.most_busy)} busy.`);
     return [...(machines.length ? [note, table(["Machine", ...costs, ...own], machines, 7)] : []), ...named];
   }
 
