@@ -1,10 +1,4 @@
-"""The `epochcost` program: find and run its commands, and turn errors into messages.
-
-A command's module is imported when the command runs, so no command needs the packages
-of another command.
-Every expected failure raises an EpochcostError. The program prints the error's message on standard
-error and exits with the error's code. Users never see a traceback.
-"""
+"""The `epochcost` program: import and run the requested command, and turn errors into messages."""
 
 from __future__ import annotations
 

@@ -96,9 +96,8 @@ def _require_site_packages() -> None:
 
 
 def _site_configuration() -> Path:
-    """Path of the project's MkDocs configuration; outside a project, of the bundled configuration.
+    """Path of the MkDocs configuration of the project, or of the bundled project outside a project.
 
-    Outside a project, the function also sets environment variables for the charts and for Git.
     Raises InputError if a project has no MkDocs configuration.
     """
     if _CONFIG.is_file():

@@ -1,9 +1,7 @@
 """Choose the project that a command reads or writes: the current folder, or the bundled project.
 
-A project is a folder with `specs/`. The bundled project (specs, models and published results) comes
-with the package. If neither the current folder nor a folder above it is a project, commands that
-read use the bundled one. Commands that write then end with an error. If only a folder above is a
-project, all commands end with an error that names it.
+A project is a folder with `specs/`. The bundled project comes with the package. Commands that read
+use it outside of projects. In a subfolder of a project, all commands end with an error.
 """
 
 from __future__ import annotations
@@ -80,11 +78,9 @@ def own_catalogue() -> Catalogue:
 
 
 def inputs_to_read(results: Path, catalogue: Catalogue | None = None) -> Inputs:
-    """Read the project's specs, its stored results and the values computed from them.
+    """Read specs, stored results and cached values; print a line for each unreadable file.
 
-    ``results`` is the value of `--results`; its default is a folder of the project. The computed
-    values are cached in the user's cache folder. A line is printed for each unreadable file. Raises
-    InputError for invalid specs, and if ``results`` is neither the default nor a folder.
+    Raises InputError for invalid specs, and if ``results``, the value of `--results`, is no folder.
     """
     # Imported here, because shells that complete a model's name read specs only.
     from epochcost.analysis.inputs import read_inputs  # noqa: PLC0415
@@ -100,8 +96,7 @@ def times_to_read(
 ) -> Times:
     """Times of a workload in ``precision``, or in any precision if that is None.
 
-    ``results`` is the value of the option `--results`. Raises InputError for an unknown workload,
-    and for a table of published times that cannot be read.
+    Raises InputError for an unknown workload, and for an unreadable table of published times.
     """
     from epochcost.analysis.times import cached_times  # noqa: PLC0415
 

@@ -133,8 +133,7 @@ def _onnx_file_fault(path: Path, spec: Mapping[str, Any]) -> Finding | None:
 def _catalogue_or_faults(json_document: dict[str, Any] | None) -> Catalogue:
     """Load the project's specs; raises SpecError if they have faults.
 
-    If the specs have faults and there is a ``json_document``, the function first prints the
-    document with the added key ``faults``.
+    Before this error, prints ``json_document`` with the added key ``faults``, unless it is None.
     """
     try:
         return own_catalogue()

@@ -41,10 +41,7 @@ def limits_of(deadline: str | None, budget: str | None) -> Limits:
 
 
 def parse_money(text: str, name: str) -> tuple[Decimal, str | None]:
-    """Parse an amount such as ``5USD`` or ``5``; the currency is None if the text has none.
-
-    Raises InputError for other text, with ``name`` at the start of the message.
-    """
+    """Parse ``5USD`` or ``5`` (currency None); raises InputError, which begins with ``name``."""
     match = re.fullmatch(r"([0-9.]+(?:[eE]\+?[0-9]+)?)\s*([A-Z]{3})?", text.strip())
     amount = parse_decimal(match[1], name) if match else Decimal(0)
     if match is None or amount <= 0:
@@ -62,8 +59,7 @@ def print_choices(
 ) -> None:
     """Print a table of machines, then name the command-line options that show omitted parts of it.
 
-    ``hidden`` is the number of rows that the caller left out. Columns in ``drop`` are omitted in
-    order until the table fits the terminal, unless ``wide``.
+    ``hidden`` is the number of omitted rows. ``drop`` and ``wide`` are as for ``print_table``.
     """
     left_out = print_table(header, rows, drop=drop, wide=wide)
     more = [f"{hidden} more: --all"] if hidden > 0 else []
@@ -75,11 +71,7 @@ def print_choices(
 def print_beyond_limits(
     header: Sequence[str], rows: Sequence[Sequence[str]], *, drop: Sequence[str], wide: bool
 ) -> None:
-    """Print a table of the choices that miss the deadline or the budget, under a heading.
-
-    ``rows`` are these choices; without rows, nothing is printed. Columns in ``drop`` are omitted in
-    order until the table fits the terminal, unless ``wide``.
-    """
+    """Print a table of the choices that miss the deadline or the budget, if there are any."""
     if rows:
         say("Beyond the limits:\n")
         print_table(header, rows, drop=drop, wide=wide)
@@ -97,11 +89,7 @@ def range_words(cost: Estimate, time: Time) -> str:
 
 
 def how_known(mark: str, price: Price) -> str:
-    """How a cost is known: ``mark``, and the drawback of the price, such as "no longer offered".
-
-    ``mark`` is "measured", "published" or "predicted". For an assumed price, ``mark`` ends in ",
-    price assumed", and no other drawback is added.
-    """
+    """How a cost is known: ``mark``, such as "measured", and the price's drawback, if any."""
     # The mark of an assumed price says already that the price is assumed.
     reason = "" if price.assumed else price.reservation
     return f"{mark}; {reason}" if reason else mark

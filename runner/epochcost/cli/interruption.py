@@ -1,7 +1,4 @@
-"""Handle signals that end a run: Ctrl-C, a machine's shutdown notice, a lost connection.
-
-Commands decide what to print and store after a signal.
-"""
+"""Handle signals that end a run: Ctrl-C, a machine's shutdown notice, a lost connection."""
 
 from __future__ import annotations
 
@@ -43,12 +40,10 @@ def ended_by_signals() -> Iterator[None]:
 def interrupted_by_signals() -> Iterator[Callable[[], None]]:
     """Let the signals SIGINT, SIGTERM and SIGHUP raise KeyboardInterrupt in the block.
 
-    The exception may get lost. Python discards it in a destructor. If it is raised while Pydantic
-    reads a stored result, Pydantic may call this result invalid instead. So the block gets a
-    function that raises KeyboardInterrupt if any of these signals has come since the block began.
-    The block must call this function before writing anything that depends on results it has read.
-    The context manager calls this function once more after the block. A signal that the process
-    already ignores (nohup) is still ignored.
+    The exception may get lost: Python discards it in a destructor, and Pydantic may call a stored
+    result invalid instead. So the block gets a function that raises KeyboardInterrupt if a signal
+    has come. Call the function before writing anything that depends on stored results. Ignored
+    signals (nohup) stay ignored.
     """
     heard: list[int] = []
 

@@ -146,11 +146,7 @@ def _chosen_targets(catalogue: Catalogue, names: Iterable[str], chip: str | None
 
 
 def _parse_cap(cap: str | None, prices: Sequence[Price]) -> tuple[str, Decimal | None]:
-    """The common currency of the targets' prices, and the amount of the option ``--cap``.
-
-    ``prices`` are the prices of the targets' machines. The amount is None if ``cap`` is None.
-    Raises InputError if the prices have several currencies, or if ``cap`` states another currency.
-    """
+    """The prices' currency, and the amount of ``cap`` or None; InputError if currencies differ."""
     currency, *others = sorted({price.currency for price in prices})
     if others:
         raise InputError(
@@ -217,10 +213,7 @@ def _target_problem(engine: Engine) -> str:
 def _most_valuable_cells(
     inputs: Inputs, cells: Sequence[Cell], prices: Prices, currency: str, limit: int
 ) -> list[Cell]:
-    """Choose the cells that help most, per dollar, to find the cheapest machine, and print why.
-
-    A cell is a trial on a kind of machine.
-    """
+    """Choose the cells that help most, per dollar, to find the cheapest machine, and print why."""
     values = order_by_value(inputs, cells, prices, limit)
     for value in values:
         say(value.sentence(prices, currency), err=True)
@@ -232,12 +225,7 @@ def _most_valuable_cells(
 def _show_plan(
     engines: Sequence[Engine], cells: Sequence[Cell], done: int, prices: Prices, cap: Decimal | None
 ) -> None:
-    """Print a row for each target, and the highest possible cost of measuring all ``cells``.
-
-    A target is a machine on which `epochcost launch` measures. A cell is a trial or a sweep on a
-    kind of machine. Each cell is measured once, on one target of its kind, so its cost is counted
-    once. ``done`` is the number of cells already measured, which ``cells`` does not contain.
-    """
+    """Print a row for each target, and the highest cost of measuring each of ``cells`` once."""
     counts, rows = Counter(cell.kind for cell in cells), []
     for tariff, target in ((engine.tariff, engine.target) for engine in engines):
         currency = tariff.price.currency

@@ -39,11 +39,7 @@ _NOT_COMPARED = f"costs in different currencies are not compared: {CONVERT}"
 def _with_spec_options(
     spec_kind: str, *keys: str
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Decorate a command: add a command-line option for each of the spec's ``keys``.
-
-    An option's help text is the key's description in the spec's schema. The command gets the
-    options' values by key, as its first argument.
-    """
+    """Give a command an option for each of a spec's ``keys``; its first argument has the values."""
     properties = schema_of(spec_kind)["properties"]
 
     def decorated(command: Callable[..., None]) -> Callable[..., None]:
@@ -166,11 +162,9 @@ def _day(text: str) -> dt.date:
 
 
 def _matching_current_price(values: Mapping[str, Any]) -> Price | None:
-    """Find the current price of the machine and plan in ``values``, in the same region.
+    """The only current price with the plan and region in ``values``; None if none or several match.
 
-    Provider and currency must be equal, too. A price without a region matches any region. None if
-    no price or several prices match. Raises InputError if ``values`` has no region, but a price
-    that matches otherwise has one.
+    A price without a region matches any. Raises InputError if only ``values`` lacks a region.
     """
     plan = {key: values[key] for key in ("hardware", "provider", "plan", "currency")}
     current = current_prices(own_catalogue().prices_of(plan["hardware"]))

@@ -47,10 +47,9 @@ def values_of_graph(
 ) -> dict[str, Any]:
     """Make the values of a model's spec that follow from its ONNX file and from options.
 
-    ``loaded`` is the model in the file ``graph``. ``given`` has the other values of the spec, only
-    to check the complete spec; they are not returned. ``training`` has the loss, the examples of an
-    epoch and the epochs; None means inference only. Raises an EpochcostError if an option is
-    missing or invalid, or if the graph contradicts the complete spec.
+    ``given`` has the other values, only to check the complete spec. ``training`` has the loss, the
+    examples of an epoch and the epochs; None means inference only. Raises an EpochcostError for a
+    missing or invalid option, or if the graph contradicts the spec.
     """
     inputs = data_inputs(loaded)
     values = _dimensions_and_inputs(loaded, inputs, dim_options, vocabulary_options)
@@ -139,10 +138,7 @@ def _placeholder_training(
 
 
 def _require_fitting_graph(loaded: ModelProto, graph: Path, values: Mapping[str, Any]) -> None:
-    """Raise an EpochcostError if the graph contradicts the values of its spec.
-
-    Nothing is checked if the values are invalid by themselves; ``new_spec`` later raises an error.
-    """
+    """Raise an EpochcostError if the graph contradicts values that are valid by themselves."""
     declared = validate(Model, {key: value for key, value in values.items() if value is not None})
     if isinstance(declared, tuple):
         return

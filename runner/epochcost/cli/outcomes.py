@@ -1,7 +1,4 @@
-"""Print the outcome of a run: trials, reasons for doubt, how sweeps ended, and costs.
-
-The module ``progress`` displays trials while they run.
-"""
+"""Print the outcome of a run: trials, reasons for doubt, how sweeps ended, and costs."""
 
 from __future__ import annotations
 
@@ -39,10 +36,7 @@ _MOST_NAMED = 2
 def show_outcomes(
     outcomes: Sequence[Outcome], plan: Plan, results: Path, hardware: str, *, patient: bool
 ) -> None:
-    """Print a row for each trial, reasons to doubt the results, and how the sweeps ended.
-
-    If ``patient``, the run had extra time, and the advice to add time is left out.
-    """
+    """Print trials, doubts and the ends of sweeps; advise to add time unless ``patient``."""
     measured = _measured(outcomes)
     # LoadGen measures the latency of a request, with its wait.
     served = any(result.measurement.served for result in measured)
@@ -110,12 +104,7 @@ def show_doubts(results: Sequence[Result]) -> None:
 
 
 def show_refusals(catalogue: Catalogue, outcomes: Iterable[Outcome]) -> None:
-    """Print the results that `epochcost check --results` would refuse, with the reasons.
-
-    For example, the command refuses a result whose rounds overlap because a clock was set back
-    during the run. Right after the run, the user can measure the refused trials again on the same
-    machine.
-    """
+    """Print the results that `epochcost check --results` would refuse, with the reasons."""
     now, flops = dt.datetime.now(dt.UTC), FlopsByModel()
     results = [outcome.result for outcome in outcomes if not isinstance(outcome, Failed)]
     faults = [(each, first_fault(Claim(each, catalogue, now, flops))) for each in results]
@@ -145,12 +134,7 @@ def served_words(trial: Trial, served: ServingRecord) -> str:
 
 
 def served_cells(served: ServingRecord) -> tuple[str, ...]:
-    """The texts in a serving trial's row of the table of trials, after the trial's title.
-
-    - If a rate met the latency bound: the mean latency, "-" (for the column "±"), the rate, the
-      number of samples, and the 99th percentile of the latency.
-    - If no rate met the bound: three times "-", the number of LoadGen runs, and a message.
-    """
+    """Cells after a serving trial's title: mean latency, "-", rate, samples, p99 of the latency."""
     run = served.run
     if run is None:
         return ("-", "-", "-", str(len(served.runs)), "no rate meets the bound")

@@ -1,7 +1,4 @@
-"""`epochcost plan`: show which trials a run would measure here, and why it omits others.
-
-With `--verbose`, it also shows which batch sizes of the models fit this machine.
-"""
+"""`epochcost plan`: show which trials a run would measure here, and why it omits others."""
 
 from __future__ import annotations
 
@@ -97,10 +94,7 @@ class Selection:
     ] = None
 
     def request(self) -> RunRequest:
-        """Make a request for a plan from the options.
-
-        Raises InputError for an invalid value, and UsageError if ``device`` has no effect.
-        """
+        """Make a request; InputError for invalid values, UsageError if ``device`` has no effect."""
         if self.provider == "cpu" and self.device is not None:
             raise UsageError("--device: cannot be combined with --provider cpu, which uses no GPU")
         return RunRequest(
@@ -230,11 +224,7 @@ def show_gpus() -> None:
 
 
 def show_extent(plan: Plan, catalogue: Catalogue, hardware: str) -> None:
-    """Print how long a plan takes and, if the machine has a price, what it costs.
-
-    The time and cost of sweeps are not known beforehand. The cost assumes that each process starts
-    in ``_START_SECONDS``; a large model needs longer.
-    """
+    """Print how long a plan without sweeps takes and, if the machine has a price, what it costs."""
     timing = float(sum(trial.expected_seconds for trial in plan.trials))
     processes = [(plan.rounds.get(trial.id, 1), trial.provider) for trial in plan.trials]
     starts = sum(count for count, _ in processes)

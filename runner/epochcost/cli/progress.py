@@ -1,7 +1,4 @@
-"""Display running trials: a live line on a terminal, plain lines elsewhere.
-
-The display goes to standard error, so that standard output contains only the result.
-"""
+"""Display running trials: a live line on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -42,12 +39,7 @@ _OVERHEAD_SECONDS = 3.0
 
 
 class TimeLeft:
-    """Estimate the remaining time of a run from time budgets and finished rounds.
-
-    Each trial is measured in several rounds, called visits, which share the trial's time budget.
-    The estimate is the expected time of all remaining visits, multiplied by a factor. The factor is
-    the mean of actual time / expected time over the finished visits.
-    """
+    """Estimate the remaining time of a run from time budgets and the pace of finished rounds."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -118,10 +110,7 @@ def _disturbance_words(result: Result, uncounted_rounds: int) -> str:
 
 
 def _patience_words(extra_seconds: float | None) -> str:
-    """The end of an output line about an additional round: the time left for further rounds.
-
-    Empty if ``extra_seconds`` is None.
-    """
+    """Words for an additional round: the time left for further rounds; empty for None."""
     if extra_seconds is None:
         return ""
     return f", added for precision; {seconds(extra_seconds)} of --patience left"
@@ -149,10 +138,7 @@ def counting(console: Console) -> Iterator[OnCounted]:
 
 
 class Display:
-    """Show the events of a run: a live bar on a terminal, plain lines elsewhere.
-
-    Enter this context manager before the first event, and leave it after the last.
-    """
+    """A context manager that shows the events of a run in its block."""
 
     def __init__(self, console: Console) -> None:
         self._left = TimeLeft(time.monotonic)

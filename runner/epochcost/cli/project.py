@@ -75,8 +75,7 @@ def _write_project(folder: Path, version_or_address: str) -> None:
 def requirement_origin(origin: str | None, version: str) -> str:
     """The part of a pip requirement after the program's name: a version or an address.
 
-    ``origin`` is pip's record of the origin (PEP 610). Without a record, this program was installed
-    from an index, and the result is ``version``.
+    ``origin`` is pip's record of the origin (PEP 610); None after an installation from an index.
     """
     if origin is None:
         return f"=={version}"

@@ -1,7 +1,4 @@
-"""Reword errors about options, so that they name all missing options and the expected values.
-
-The original messages are those of typer and pydantic.
-"""
+"""Reword typer's errors about options: name all missing options and the expected values."""
 
 from __future__ import annotations
 

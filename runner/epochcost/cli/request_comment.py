@@ -1,8 +1,7 @@
 """Make the comment on a pull request: write and read the comment's data, and make its Markdown.
 
-A workflow with the right to write comments runs this file on data that it does not trust. So this
-file imports the standard library only, and checks the data strictly on reading. The Markdown shows
-each text as code, without links or mentions.
+A workflow that may write comments runs this file on data that it does not trust. So this file
+imports the standard library only, checks the data strictly, and shows each text as code.
 """
 
 from __future__ import annotations
@@ -74,10 +73,8 @@ class Part:
 class Comment:
     """The data of a comment on a pull request; all fields are empty if nothing is to report.
 
-    ``failed`` is the command that found faults, such as "check". ``before`` and ``after`` name the
-    compared revisions. ``parts`` has the sections of the comment. The section "faults" has the
-    faults that the command found. The others have the keys of ``TITLES``, one for each kind of
-    change.
+    ``failed`` is the command that found faults. The keys of ``parts`` are in ``TITLES``, or
+    "faults".
     """
 
     failed: str = ""
@@ -100,10 +97,7 @@ def faults_part(output: str) -> Part:
 
 
 def unkept_budgets_part(output: str) -> Part:
-    """Make a ``Part`` of the limits in the output of `check --budgets` that are not kept.
-
-    A limit is not kept if the cost exceeds the limit, or if the cost is unknown.
-    """
+    """Make a ``Part`` of the limits that `check --budgets` found exceeded or of unknown cost."""
     lines = [line for line in output.splitlines() if not _KEPT_OR_COUNT.search(line)]
     return faults_part("\n".join(lines))
 
@@ -245,8 +239,7 @@ def _code_span(text: str) -> str:
 def plain(text: str) -> str:
     """Make a text one line of visible characters that read from left to right.
 
-    Other characters are replaced by their code point. Backticks and pipes are replaced by similar
-    characters.
+    Other characters become their code point; backticks and pipes become similar characters.
     """
     return "".join(map(_visible, unicodedata.normalize("NFC", text)))
 

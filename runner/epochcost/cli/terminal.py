@@ -42,10 +42,7 @@ _LEAST_WIDTH = 16
 
 
 def ids(kind: str) -> Callable[[str], list[str]]:
-    """Make a function that completes text in a shell to ids of a kind of spec.
-
-    The ids are the names of the files in the folder ``kind``. So no spec is read.
-    """
+    """Make a function that completes text to ids of a kind of spec, by names of files."""
 
     def complete(incomplete: str) -> list[str]:
         stems = (path.stem for path in Path(FOLDER, kind).rglob("*.toml"))
@@ -100,11 +97,7 @@ AsIs = Annotated[
 
 
 def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
-    """Decorate a command so that each field of a dataclass parameter becomes an option.
-
-    A group of options is declared once, in a frozen dataclass whose fields are annotated like
-    parameters of a command; the command receives the dataclass.
-    """
+    """Decorate a command: each annotated field of a dataclass parameter becomes an option."""
     signature = inspect.signature(command, eval_str=True)
     parameters = signature.parameters.items()
     kinds = {name: parameter.annotation for name, parameter in parameters}
@@ -145,10 +138,7 @@ def pairs(option: str, texts: Sequence[str], example: str) -> dict[str, str]:
 
 
 def say(text: str = "", *, err: bool = False) -> None:
-    """Print sentences; wrap them between words on a narrow terminal, but not in a pipe.
-
-    A continuation line is indented by two more spaces than the first line.
-    """
+    """Print sentences; wrap them between words on a narrow terminal, but not in a pipe."""
     # A stream that was closed before the program started is None.
     stream: TextIO | None = sys.stderr if err else sys.stdout
     if stream is not None and stream.isatty():
@@ -184,11 +174,9 @@ def print_table(
     drop: Sequence[str] = (),
     wide: bool = False,
 ) -> tuple[str, ...]:
-    """Print rows under a header, with the first column aligned left and the others right.
+    """Print rows under a header, and return the columns that are omitted to fit the terminal.
 
-    Columns in ``drop`` are omitted in order until the table fits the terminal (``COLUMNS``). If it
-    still does not fit, cells are wrapped; columns of numbers are the last to be wrapped. If
-    ``wide``, no column is omitted and no cell is wrapped. Returns the omitted columns.
+    Columns in ``drop`` are omitted in order, then cells are wrapped; if ``wide``, neither happens.
     """
     console = Console(markup=False, highlight=False)
     columns = dict(zip(header, zip(*rows, strict=True), strict=True)) if rows else {}
@@ -233,8 +221,7 @@ def _whole(widths: Mapping[str, int]) -> int:
 def print_json(values: Any) -> None:
     """Print values as JSON: numbers with 18 decimals, dataclasses as objects, specs as ids.
 
-    The object of a time or cost has the ends of its interval. The low end is null if it is no
-    usable bound, such as one below a thousandth of the mean.
+    The low end of a time or cost is null if it is no usable bound.
     """
     typer.echo(json.dumps(values, default=_exact, indent=2))
 

@@ -1,8 +1,8 @@
 """Count the floating-point operations of one run of a graph, for fixed shapes.
 
-The count includes matrix products, convolutions, recurrent layers and attention, and no elementwise
-operators. A multiplication and an addition are two operations, as in the literature. A convolution
-whose kernels are one-hot only moves data, so it does not count.
+Matrix products, convolutions, recurrent layers and attention count, elementwise operators do not. A
+multiplication and an addition are two operations. A convolution with one-hot kernels only moves
+data, so it does not count.
 """
 
 from __future__ import annotations
@@ -33,10 +33,9 @@ _PAST_KEYS = {CONTRIBUTED: 6}
 
 
 def flops(model: onnx.ModelProto, shapes: Shapes | None = None) -> int:
-    """Number of floating-point operations of one run.
+    """Number of floating-point operations of one run; ``shapes`` replaces the declared shapes.
 
-    ``shapes`` replaces the declared shapes. Raises ModelError for a shape that is not static, and
-    for a branch or loop, because the graph does not say how often its body runs.
+    Raises ModelError for a shape that is not static, and for a branch or loop.
     """
     sizes = static_shapes(model) if shapes is None else shapes
     moving = one_hot_kernels(model)
@@ -46,8 +45,7 @@ def flops(model: onnx.ModelProto, shapes: Shapes | None = None) -> int:
 def node_flops(node: onnx.NodeProto, shapes: Shapes, moving: frozenset[str]) -> int:
     """Number of floating-point operations of a node; raises ModelError if it cannot be known.
 
-    ``shapes`` has the shape of each value. ``moving`` has the names of one-hot kernels.
-    Convolutions with these kernels only move data, so they count as 0 operations.
+    Convolutions with the one-hot kernels named in ``moving`` have 0 operations.
     """
     if node.op_type in NESTED:
         raise ModelError(
@@ -67,10 +65,7 @@ def node_flops(node: onnx.NodeProto, shapes: Shapes, moving: frozenset[str]) -> 
 
 
 def static_shapes(model: onnx.ModelProto) -> dict[str, tuple[int, ...]]:
-    """Shapes of the main graph's tensors, by name; raises ModelError if a shape is not static.
-
-    Values that are not tensors, such as sequences, are omitted.
-    """
+    """Shapes of the main graph's tensors, by name; raises ModelError if a shape is not static."""
     shapes = {t.name: tuple(t.dims) for t in model.graph.initializer}
     declared = set(shapes)
     for info in declared_values(model.graph):
@@ -115,36 +110,24 @@ def _few_bits_matmul_flops(node: onnx.NodeProto, shapes: Shapes) -> int:
 
 
 def _conv_flops(node: onnx.NodeProto, shapes: Shapes, kernel_index: int = 1) -> int:
-    """Operations of a Conv node, also those on padding.
-
-    Kernels have the shape [features, channels / group, ...].
-    """
+    """Operations of a Conv node, also on padding; kernels are [features, channels / group, ...]."""
     return 2 * math.prod(shapes[node.output[0]]) * math.prod(shapes[node.input[kernel_index]][1:])
 
 
 def _conv_transpose_flops(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Operations of a ConvTranspose node: each input number times all weights of its channel.
-
-    Kernels have the shape [input channels, output channels / group, ...].
-    """
+    """Operations, with kernels of the shape [input channels, output channels / group, ...]."""
     return 2 * math.prod(shapes[node.input[0]]) * math.prod(shapes[node.input[1]][1:])
 
 
 def _recurrent_flops(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Operations of an RNN, GRU or LSTM node with the weights W and R.
-
-    W has the shape [directions, gates · hidden, input], R [directions, gates · hidden, hidden].
-    """
+    """Operations with the weights W [directions, gates · hidden, input] and R [..., hidden]."""
     steps_and_batch = math.prod(shapes[node.input[0]][:2])
     products = math.prod(shapes[node.input[1]]) + math.prod(shapes[node.input[2]])
     return 2 * steps_and_batch * products
 
 
 def _attention_flops(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Operations of an Attention or MultiHeadAttention node, including masked positions.
-
-    Queries are [B, L, heads · D] or [B, heads, L, D].
-    """
+    """Operations, masked ones included; queries are [B, L, heads · D] or [B, heads, L, D]."""
     key = shapes[node.input[1]]
     positions = (key[1] if len(key) == _HEADS_IN_LAST_AXIS else key[2]) + _cached_positions(
         node, shapes, _PAST_KEYS.get(node.domain, 4)
@@ -154,11 +137,7 @@ def _attention_flops(node: onnx.NodeProto, shapes: Shapes) -> int:
 
 
 def _grouped_query_attention_flops(node: onnx.NodeProto, shapes: Shapes) -> int:
-    """Operations of a GroupQueryAttention node, including masked positions.
-
-    Each query is counted with every position of the cache. Without a cache, it is counted with
-    every position of the input.
-    """
+    """Operations with all positions of the cache, else of the input, including masked ones."""
     positions = _cached_positions(node, shapes, 3) or shapes[node.input[0]][1]
     return 4 * math.prod(shapes[node.output[0]]) * positions
 

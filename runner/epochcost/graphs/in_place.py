@@ -1,7 +1,6 @@
 """Find the inputs that a step may overwrite with their values for the next step.
 
-The step computes the next value of such an input as an output. The output may overwrite the input
-if every reader of the input runs before the node that writes the output.
+An output may overwrite an input if every reader of the input runs before the output's writer.
 """
 
 from __future__ import annotations
@@ -24,10 +23,9 @@ _PRODUCTS = frozenset({"FusedMatMul", "Gemm", "MatMul"})
 
 
 def in_place_updates(model: onnx.ModelProto, carried: Mapping[str, str]) -> frozenset[str]:
-    """Names of the inputs that a step may overwrite with the values for the next step.
+    """Inputs that a step may overwrite, for any order of nodes and any fusion by ONNX Runtime.
 
-    ``carried`` maps each input to its next value, an output of the same type and static shape. The
-    result is right for any order of nodes, and also if ONNX Runtime fuses nodes.
+    ``carried`` maps each input to its next value, an output of the same type and static shape.
     """
     step = _StepDataFlow(model.graph, tuple(carried.values()))
     return frozenset(

@@ -1,9 +1,7 @@
 """Estimate the memory of intermediate tensors in a run on ONNX Runtime's CPU provider.
 
-A tensor's memory is in use until its last reader has run. Views of the tensor and results written
-over it share the memory, so their readers count. The estimate is the peak of this memory, times a
-factor, because the arena allocator holds more than the tensors need. Weights, inputs and outputs do
-not count.
+Memory is in use until the last reader of a tensor, of its views, and of results written over it has
+run. The estimate is the peak times a factor, because the arena allocator holds more.
 """
 
 from __future__ import annotations
@@ -35,10 +33,7 @@ _ARENA_MARGIN = 1.2
 
 @dataclass(frozen=True)
 class ExecutionPlan:
-    """The nodes in the order in which they run, and the values that exist before any node runs.
-
-    ``constants`` are the names of initializers and of values computed from them alone.
-    """
+    """Nodes in execution order; ``constants`` are initializers and values computed from these."""
 
     nodes: tuple[onnx.NodeProto, ...]
     constants: frozenset[str]
@@ -59,12 +54,7 @@ def execution_plan(model: onnx.ModelProto) -> ExecutionPlan:
 
 
 def _depth_first_order(nodes: Sequence[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
-    """The nodes in ONNX Runtime's default order (graph_viewer.cc, Graph::ReverseDFSFrom).
-
-    A depth-first search starts at each node whose outputs no node reads, in reverse order of the
-    file. From a node, it visits the nodes that produce the node's operands, also in reverse order
-    of the file. A node is yielded after these producers.
-    """
+    """The nodes in ONNX Runtime's default order (graph_viewer.cc, Graph::ReverseDFSFrom)."""
     makers = {name: place for place, node in enumerate(nodes) for name in node.output if name}
     operands = [sorted({makers[n] for n in reads(node) if n in makers}) for node in nodes]
     read = {place for places in operands for place in places}
@@ -83,9 +73,8 @@ def _depth_first_order(nodes: Sequence[onnx.NodeProto]) -> Iterator[onnx.NodePro
 def peak_activation_bytes(model: onnx.ModelProto, shapes: Shapes | None = None) -> int:
     """Estimate how many bytes ONNX Runtime's arena allocator holds after runs of the model.
 
-    Graph inputs, outputs, initializers, folded constants and temporary memory of kernels do not
-    count. ``shapes`` replaces the declared shapes. Raises ModelError for a shape that is not
-    static, and for a value that is not a tensor.
+    Inputs, outputs, constants and temporary memory of kernels do not count. ``shapes`` replaces the
+    declared shapes. Raises ModelError for other values than tensors with static shapes.
     """
     run = execution_plan(model)
     buffers = _BufferLifetimes(model, run, static_shapes(model) if shapes is None else shapes)
@@ -135,10 +124,7 @@ class _BufferLifetimes:
 
 
 def item_bytes(model: onnx.ModelProto) -> dict[str, int]:
-    """Bytes per element of every declared tensor of the main graph, by name.
-
-    Values that are not tensors, such as sequences, are omitted.
-    """
+    """Bytes per element of every declared tensor of the main graph, by name."""
     types = {
         info.name: info.type.tensor_type.elem_type
         for info in declared_values(model.graph)

@@ -1,7 +1,6 @@
 """Counts of a forward pass of one example: operations by kind, and memory traffic.
 
-The module ``profiling`` computes these counts, and ``predict`` predicts times from them. This
-module does not import onnx.
+The module ``profiling`` computes these counts. This module does not import onnx.
 """
 
 from __future__ import annotations
@@ -17,11 +16,9 @@ class Profile:
     """Operations and memory traffic of the forward pass of an example.
 
     A multiplication and an addition are two ``flops``. ``products`` is the number of nodes with
-    ``flops``, such as convolutions. ``matrix_flops`` counts only matrix products, and
-    ``recurrent_flops`` only recurrent layers. ``moved`` is how many numbers the nodes with
-    ``flops`` read and write, without parameters. ``moved_by_grouped`` is the part of ``moved`` in
-    grouped convolutions. ``moved_by_others`` is how many numbers the nodes without ``flops`` read
-    and write. It leaves out nodes that runtimes fuse with others, such as reshapes and activations.
+    ``flops``, such as convolutions. ``moved`` is how many numbers these nodes read and write,
+    without parameters; ``moved_by_grouped`` is its part in grouped convolutions.
+    ``moved_by_others`` is that of other nodes, without those that runtimes fuse, such as reshapes.
     """
 
     flops: float
@@ -38,8 +35,8 @@ class Profile:
 class Arithmetic:
     """A model's number of parameters, and the operations of its forward pass for an example.
 
-    ``looked_up`` is how many of the parameters are in tables of which a step reads only some rows.
-    ``profile`` is None if the graph has no matrix product.
+    The ``looked_up`` parameters are in tables of which a step reads only some rows. ``profile`` is
+    None if no node has operations.
     """
 
     parameters: int

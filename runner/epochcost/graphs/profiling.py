@@ -1,8 +1,4 @@
-"""Count the operations and the memory traffic of a graph from its static shapes.
-
-``computed_in_copies`` runs functions in copies of this process, so that a crash of onnx ends only a
-copy.
-"""
+"""Count the operations and the memory traffic of a graph from its static shapes."""
 
 from __future__ import annotations
 
@@ -44,9 +40,9 @@ _FUSED = VIEWS | frozenset(
 
 
 def arithmetic_of_file(path: Path, dimensions: Mapping[str, int]) -> Arithmetic | None:
-    """Count the operations of an ONNX file; None if the file cannot be loaded or counted.
+    """Count the operations of an ONNX file for an example; None if it cannot be loaded or counted.
 
-    ``dimensions`` has the sizes of all symbolic dimensions except the batch.
+    Symbolic dimensions that are not in ``dimensions``, such as the batch, get the size 1.
     """
     try:
         graph = load_model(path)
@@ -83,8 +79,7 @@ def _example_count(fed: Sequence[DataInput]) -> int:
 def profile_of_bound(bound: onnx.ModelProto, shapes: Shapes) -> Profile | None:
     """Operations and memory traffic that one example needs in a graph with static shapes.
 
-    ``shapes`` is the result of ``static_shapes``. None if the graph has no matrix product or
-    convolution. Raises ModelError for a graph that cannot be counted.
+    None if no node has operations. Raises ModelError for a graph that cannot be counted.
     """
     fed, moving = data_inputs(bound), one_hot_kernels(bound)
     score_shapes = _score_shapes(bound, shapes)
@@ -140,8 +135,7 @@ _RAISED = b"!"
 def computed_in_copies(calls: Sequence[Callable[[], bytes]]) -> tuple[bytes | None, ...]:
     """Results of ``calls``, which run in copies of this process; None for a call that crashes.
 
-    Each call must return one line of bytes. If a call raises an exception, this process repeats the
-    call, so that the caller gets the exception.
+    Each call must return one line of bytes. A call that raises is repeated in this process.
     """
     lines: list[bytes | None] = []
     while len(lines) < len(calls):

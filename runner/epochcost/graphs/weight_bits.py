@@ -1,8 +1,7 @@
 """Quantise a decoder's weights to 4-bit codes, with a scale for each block of 32 weights.
 
-A weight is ``(code - zero) * scale``. A code is an integer from 1 to 15, ``zero`` is 8, and
-``scale`` is a seventh of the block's largest magnitude. Matrix products of an activation and a
-quantised weight become MatMulNBits nodes. Other nodes stay in fp32.
+A weight is ``(code - 8) * scale``. A code is an integer from 1 to 15, and ``scale`` is a seventh of
+the block's largest magnitude.
 """
 
 from __future__ import annotations
@@ -38,10 +37,7 @@ _INTEGER_ACTIVATIONS = 4
 
 @dataclass(frozen=True)
 class _WeightProduct:
-    """A matrix product with the parameter ``weight``.
-
-    The weight has the shape [inner, features], or [features, inner] if ``is_transposed``.
-    """
+    """A matrix product with a weight [inner, features]; [features, inner] if ``is_transposed``."""
 
     node: onnx.NodeProto
     weight: Parameter
@@ -59,10 +55,10 @@ class _WeightProduct:
 def in_few_bits(model: onnx.ModelProto, *, integer_activations: bool) -> onnx.ModelProto:
     """Copy a model so that MatMulNBits nodes compute its matrix products with weights in 4 bits.
 
-    In ``model``, each weight must be a graph input without a stored value. In the copy, a weight's
-    codes and scales are two graph inputs. A product stays in fp32 if the weight's inner axis is not
-    a multiple of 32. With ``integer_activations``, the nodes round activations to 8 bits, block by
-    block. Raises ModelError for a model with experts, or if no matrix product can be quantised.
+    In ``model``, each weight must be a graph input without a stored value; in the copy, its codes
+    and scales are two inputs. A product stays in fp32 if the weight's inner axis is not a multiple
+    of 32. ``integer_activations`` rounds activations to 8 bits. Raises ModelError for a model with
+    experts, or if no matrix product can be quantised.
     """
     if any(node.op_type == "MoE" for node in model.graph.node):
         raise ModelError("int4: expected no experts in the graph: measure this model in fp32")
@@ -90,10 +86,7 @@ def in_few_bits(model: onnx.ModelProto, *, integer_activations: bool) -> onnx.Mo
 
 
 def _remove_unread_weights(graph: onnx.GraphProto, weight_names: Collection[str]) -> set[str]:
-    """Remove unused nodes, then those of ``weight_names`` that no node reads any more.
-
-    Returns the names of all tensors that the remaining nodes read.
-    """
+    """Remove unused nodes, then unread weights; return the names of all tensors that nodes read."""
     read = {name for node in graph.node for name in node.input}
     used = read | {value.name for value in graph.output}
     for node in [node for node in graph.node if not used & {*node.output}]:
@@ -111,11 +104,7 @@ def stored_bits(model: onnx.ModelProto) -> frozenset[int]:
 
 
 def in_exact_products(model: onnx.ModelProto) -> onnx.ModelProto:
-    """Copy a model so that products with quantised weights do not round activations.
-
-    Such a product (MatMulNBits) rounds activations to int8 if its ``accuracy_level`` is 4. In the
-    copy, the level is 0.
-    """
+    """Copy a model so that its MatMulNBits nodes do not round activations."""
     exact = copied(model)
     for node in exact.graph.node:
         for entry in node.attribute:
@@ -192,11 +181,10 @@ def draw_codes(model: onnx.ModelProto, seed: int = 0) -> dict[str, NDArray[Any]]
 
 
 def quantise(weights: NDArray[np.float32]) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
-    """Quantise weights [features, inner] to 4 bits.
+    """Quantise weights [features, inner] to 4 bits: codes [features, blocks, 16] and scales.
 
-    Returns codes [features, blocks, bytes] and scales [features, blocks]. A block of 32 codes takes
-    16 bytes. Each byte has two codes, the first code in its low half. The function uses all CPUs of
-    this process.
+    The scales are [features, blocks]. A byte has two codes, the first code in its low half. The
+    function uses all CPUs of this process.
     """
     features, inner = weights.shape
     codes = np.empty((features, inner // BLOCK, _BYTES_A_BLOCK), np.uint8)

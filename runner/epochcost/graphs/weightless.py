@@ -1,8 +1,7 @@
 """Remove the weights from an ONNX file, so that git can store it and people can read it.
 
-Each parameter becomes a graph input. The file keeps the standard deviation of the parameter's
-values, with which trials draw random values. If all values are equal, the file keeps this value,
-and trials use it. Other constants stay in the file.
+Each parameter becomes a graph input. The file keeps its distribution, from which trials draw
+values: uniform with the same standard deviation, or constant if all values are equal.
 """
 
 from __future__ import annotations
@@ -29,8 +28,7 @@ from onnxstep.graphs.tensors import check_tensors
 def weightless(path: Path) -> onnx.ModelProto:
     """The model in the file ``path`` without weights; the file may have any size.
 
-    Raises ModelError, whose message begins with the path, if the file cannot be read or stores no
-    weights. The function checks that the returned model can be read.
+    Raises ModelError with the path if the file is unreadable or stores no floating-point weights.
     """
     external_files(path)
     model = onnx.load_model(path, load_external_data=False)

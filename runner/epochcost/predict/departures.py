@@ -1,9 +1,6 @@
 """Learn with a Gaussian process how observed times differ from a formula for times, the law.
 
-The departure of an observation is log(observed time / time by the law). It is a sum of terms. Each
-term has a label, such as the chip, and may have features, such as the batch size. A term is
-correlated between observations with equal labels. The correlation falls with the distance of their
-features.
+The departure of an observation is log(observed time / time by the law).
 
 Sources: Rasmussen and Williams 2006, "Gaussian processes for machine learning", chapter 2;
 Marquardt 1963 for ``fitted``.
@@ -41,12 +38,11 @@ _CONVERGED = 1e-7
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One of the random parts whose sum is the departure log(time / time by the law).
+    """A random part of departures with the standard deviation ``scale``; the parts are added up.
 
-    ``scale`` is its standard deviation. The parts of two rows (observations or questions) are
-    correlated only if the rows have equal labels under the names in ``same``. ``near`` has pairs of
-    a feature's name and a length scale. The more the rows differ in these features, the weaker the
-    correlation.
+    Parts of two rows (observations or questions) are correlated only if their labels named in
+    ``same`` are equal. ``near`` has pairs of a feature's name and a length scale. The more the rows
+    differ in these features, the weaker the correlation.
     """
 
     scale: float
@@ -103,11 +99,7 @@ def covariance(terms: Sequence[Term], rows: Traits, columns: Traits) -> Matrix:
 def _correlation_by_nearness(
     near: tuple[tuple[str, float], ...], rows: Traits, columns: Traits
 ) -> Matrix:
-    """Correlation [n, m] between n ``rows`` and m ``columns`` by the distance of their features.
-
-    ``near`` names these features with their length scales. If ``near`` is empty, the result is an
-    array [1, 1] of 1, which broadcasts.
-    """
+    """Correlation [n, m] by the distance of features; [1, 1] of 1 if ``near`` is empty."""
     if not near:
         return np.ones((1, 1))
     lengths = np.array([length for _, length in near])
@@ -125,8 +117,7 @@ def _correlation_by_nearness(
 class Departures:
     """Learn from the departures of n observations, and predict those of questions.
 
-    A departure is log(observed time / time by the law). ``noise`` is the standard deviation of an
-    observed departure's error: an array [n], or one number for all observations.
+    ``noise`` is the standard deviation of the observed departures' errors: [n], or one number.
     """
 
     def __init__(
@@ -162,10 +153,7 @@ class Departures:
     def calibration(self, groups: Labels, features: Matrix) -> Calibration:
         """Predict each group of observations from all other groups, and collect the errors.
 
-        ``groups`` [n] has the number of each observation's group, ``features`` [n, k] the
-        observation's features. The returned `Calibration` derives the widths of forecasts'
-        intervals from the errors. Errors of observations with features close to the forecast's
-        count most.
+        ``groups`` [n] has the number of each observation's group, ``features`` [n, k] its features.
         """
         deviations, weights = np.empty_like(self._departures), np.empty_like(self._departures)
         count = 0
@@ -187,9 +175,8 @@ def fitted(
     """Fit the parameters [k] of ``law`` so that its values [n] are close to ``observed`` [n].
 
     Parameters and values are logarithms. ``start`` [k] and ``deviations`` [k] are the means and
-    standard deviations of the parameters' priors. Residuals far above ``softness`` count linearly
-    instead of squared. ``weights`` [n] of the observations are 1 by default. ``law`` must also
-    accept m sets of parameters at once: for an array [k, m, 1], it returns values [m, n].
+    standard deviations of the parameters' priors. Residuals far above ``softness`` count linearly.
+    ``weights`` [n] are 1 by default. For an array [k, m, 1], ``law`` must return values [m, n].
     """
     parameters, damping = start.copy(), 1e-2
     counts = np.ones_like(observed) if weights is None else weights

@@ -1,8 +1,4 @@
-"""Turn published rates into arrays for the Gaussian process: features of devices and workloads.
-
-This module also finds the device that a name means, and the peak rate of a device at a precision.
-``graphs.profile`` computes the operations and bytes of graphs.
-"""
+"""Turn published rates into arrays for the Gaussian process; look up devices and peak rates."""
 
 from __future__ import annotations
 
@@ -42,11 +38,9 @@ _ACCURACY = re.compile(r"-99(\.9)?$")
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A rate in examples a second, with the device and the model that have this rate.
+    """A rate in examples a second, with its device and its model's profile (None if unknown).
 
-    ``profile`` has the operations and the memory traffic of the model's graph; None if unknown.
-    ``uncertainty`` is the standard deviation of a measured rate's logarithm, estimated from
-    repeated measurements; 0 for published rates.
+    ``uncertainty`` is the standard deviation of a measured rate's logarithm; 0 for published rates.
     """
 
     rate: Rate
@@ -74,10 +68,7 @@ class Devices:
         return self._named.get(" ".join(name.casefold().split()))
 
     def features(self, device: Device, precision: str) -> Vector:
-        """Logarithms [4] of a device's peak rate (at ``precision``), bandwidth, cache and power.
-
-        Medians over other devices replace an unknown cache size or power.
-        """
+        """Logarithms [4] of peak rate, bandwidth, cache and power; medians replace unknown ones."""
         typical = self._typical.get(device.generation, self._median)
         cache = float(device.cache_mib) if device.cache_mib else typical[0]
         power = float(device.power_watts) if device.power_watts else typical[1]
@@ -165,10 +156,7 @@ def designed(learnt: Sequence[Placed], devices: Devices, queries: Sequence[Place
 
 
 def _log_roofline_rate(row: Placed) -> float:
-    """Logarithm of a row's examples a second on a single device, by a roofline model.
-
-    If the row's graph is unknown, the result is that of ResNet-50.
-    """
+    """Log of one device's examples a second by a roofline; ResNet-50's for an unknown graph."""
     profile = row.profile or _USUAL_PROFILE
     computing = seconds_at_peak(row, profile)
     number_bytes = 2 if precision_of(row.rate.precision) == "mixed" else 4
@@ -181,10 +169,7 @@ def _log_roofline_rate(row: Placed) -> float:
 
 
 def _is_host_bound(row: Placed) -> bool:
-    """Whether starting the kernels of a graph may take longer than computing them.
-
-    False if the graph is unknown.
-    """
+    """Whether starting kernels may take longer than computing them; False for an unknown graph."""
     if row.profile is None or row.device.generation == "CPU":
         return False
     seconds = math.exp(-_log_roofline_rate(row)) * (row.rate.batch or _USUAL_BATCH)
@@ -212,10 +197,7 @@ def model_family(model: str) -> str:
 
 
 def work_features(profile: Profile | None) -> Vector:
-    """Features [7] of a workload, from the operations, traffic and parameters of its graph.
-
-    Five features are logarithms, and two are shares. All are NaN if there is no profile.
-    """
+    """Features [7] of a workload: five logarithms and two shares; NaN if ``profile`` is None."""
     if profile is None:
         return np.full(_WORK_FEATURES, math.nan)
     return np.array(
@@ -232,11 +214,7 @@ def work_features(profile: Profile | None) -> Vector:
 
 
 def _centred_work_features(features: Sequence[Vector], learnt_count: int) -> Matrix:
-    """Subtract from the features of all rates the mean features of the rates to learn from.
-
-    The first ``learnt_count`` rows are rates to learn from, the others rates to predict. Rows whose
-    graph is unknown are NaN; they stay NaN, and do not count in the mean.
-    """
+    """Subtract the mean of the first ``learnt_count`` rows; NaN rows do not count and stay NaN."""
     rows = np.array(features)
     counted = rows[:learnt_count][np.isfinite(rows[:learnt_count, 0])]
     centred: Matrix = rows - counted.mean(axis=0) if len(counted) else rows

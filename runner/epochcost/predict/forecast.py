@@ -1,8 +1,7 @@
 """Forecast the rates of workloads on devices on which they have not been measured.
 
-One Gaussian process learns from all published rates, and from our own. Software without known rates
-is assumed to differ from known software as much as two known software packages differ. The package
-``analysis`` applies the forecasts to machines, with their memory and prices.
+One Gaussian process learns from all published rates and from our own. Software without known rates
+is assumed to differ from known software as much as two known software packages differ.
 """
 
 from __future__ import annotations
@@ -67,9 +66,7 @@ FARTHEST_KIN = 3.0
 class Question:
     """A workload on ``count`` devices of one machine, in steps of ``batch`` examples.
 
-    If ``program`` is None, the workload has the fields ``software``, ``mode`` and ``precision``.
-    Otherwise, ``program`` is a published rate. The workload then has this rate's source, software,
-    mode, precision and input size, and those three fields are ignored.
+    Source, software, mode, precision and input size are those of the published ``program``, if any.
     """
 
     model: str
@@ -87,8 +84,7 @@ class Question:
 class Forecast:
     """Examples a second on the whole machine; 90 % of true rates lie between ``low`` and ``high``.
 
-    ``draws`` are samples of log(time / time at ``per_second``). Draws of one workload on several
-    machines are correlated if the same call forecasts them.
+    Within a call, draws of log(time / time at ``per_second``) of one workload are correlated.
     """
 
     per_second: float
@@ -108,8 +104,7 @@ _KEPT = Keep(
 class Forecaster:
     """Forecast rates of workloads from ``published`` rates and from our own, ``measured`` ones.
 
-    Only published rates, each predicted from others, calibrate the widths of the forecasts' 90 %
-    intervals. ``cache`` is the folder of earlier forecasts, keyed by all inputs.
+    Only published rates calibrate the 90 % intervals. ``cache`` is the folder of earlier forecasts.
     """
 
     published: Sequence[Placed]
@@ -124,11 +119,7 @@ class Forecaster:
 
     @cached_property
     def _calibrations_and_inverse(self) -> tuple[tuple[Calibration, ...], Matrix]:
-        """Calibrations of the forecasts' intervals, and inverse covariance of all known log rates.
-
-        Known rates are published or measured. A calibration has the errors of published rates, each
-        predicted without its own group (such as its device).
-        """
+        """Calibrations of the intervals, and inverse covariance of all known rates' logarithms."""
         design, count = designed(self._placed, self.devices), len(self.published)
         covariances = with_noise(design, self.scales)
         published = covariances[:count, :count]
@@ -145,10 +136,9 @@ class Forecaster:
         return min(1.0, float(np.quantile(shares, 0.98))) if shares else 1.0
 
     def forecasts(self, questions: Sequence[Question]) -> tuple[Forecast, ...]:
-        """Forecast the rate for each question, in order.
+        """Forecast the rate for each question, at most the devices' peak rate.
 
-        No forecast exceeds the device's peak rate. A training step on GPUs is at least as fast as
-        if it processed its batch in halves, quarters or smaller parts, one after the other.
+        A training on GPUs is at least as fast as with its batch in two, four or more parts.
         """
         parts = {question: tuple(_with_parts(question)) for question in questions}
         # Machines with the same devices ask the same question.
@@ -166,12 +156,7 @@ class Forecaster:
         )
 
     def of(self, rows: Sequence[Placed]) -> tuple[Forecast, ...]:
-        """Forecast a rate for each of ``rows`` from the published and the measured rates.
-
-        A row describes a workload and a device; the rate in the row is ignored. If ``published`` or
-        ``measured`` has a rate of the same workload and device, the forecast learns from that rate
-        too.
-        """
+        """Forecast the rate of each row's workload on its device; the row's own rate is ignored."""
         if not rows:
             return ()
         learnt, unknown, inverse = self._designs_and_inverse(rows)
@@ -194,9 +179,7 @@ class Forecaster:
     def errors_of(self, rows: Sequence[Placed]) -> Matrix:
         """Covariance [n, n] of the errors in the logarithms of the forecasts of ``rows``.
 
-        Different models or modes have a covariance here, whereas the ``draws`` of their forecasts
-        are independent. The upper limit of a forecast, a share of the device's peak rate, is not
-        considered.
+        Unlike in ``draws``, errors of different models are correlated. Upper limits do not count.
         """
         learnt, unknown, inverse = self._designs_and_inverse(rows)
         between = covariance(unknown, learnt, self.scales)
@@ -231,8 +214,7 @@ class Forecaster:
 def _with_parts(question: Question) -> Iterator[Question]:
     """Yield a question and, for a training on GPUs, the questions about parts of its batch.
 
-    Forecasts at large batches, where few rates are known, would be lower than those at moderate
-    ones, although a step may process its batch in parts.
+    Few rates at large batches are known, so their forecasts may be below those of the parts.
     """
     yield question
     if question.mode == "training" and question.device.generation != "CPU":
@@ -245,10 +227,9 @@ def _with_parts(question: Question) -> Iterator[Question]:
 def _bounded_forecast(
     row: Placed, ceiling: float, mean: float, half_width: float, draws: Draws
 ) -> Forecast:
-    """Forecast a workload's rate on all ``count`` devices of ``row``, at most ``ceiling``.
+    """Forecast the rate of ``row`` in examples a second, at most ``ceiling``.
 
-    The result and ``ceiling`` are examples a second. ``mean`` is the predicted log(rate per
-    device). ``half_width`` is half the width of the 90 % interval around ``mean``.
+    ``mean`` ± ``half_width`` is the 90 % interval of log(rate per device).
     """
     rate = row.rate.count * math.exp(mean)
     low, high = (min(rate * math.exp(end), ceiling) for end in (-half_width, half_width))
@@ -269,8 +250,7 @@ def _mean_excess(least: float, deviation: float) -> float:
 def has_kin(profile: Profile, placed: Sequence[Placed]) -> bool:
     """Whether the graph of any rate in ``placed`` is similar to the graph of ``profile``.
 
-    Graphs are similar if their ``work_features`` have a distance below ``FARTHEST_KIN``. Recurrent
-    networks, which run step by step, are compared with recurrent networks only.
+    Recurrent networks are compared with recurrent networks only.
     """
     features, recurrent = work_features(profile), profile.recurrent_flops > 0
     profiles = dict.fromkeys(row.profile for row in placed if row.profile is not None)
@@ -306,11 +286,7 @@ def _row_indices_by_workload(design: Design, rows: Sequence[Placed]) -> list[Lab
 def _posterior_by_workload(
     learnt: Design, unknown: Design, scales: Scales, inverse: Matrix, workloads: Sequence[Labels]
 ) -> Iterator[tuple[Labels, Vector, Matrix]]:
-    """Predict log(rate per device) for the rows of ``unknown``, one workload at a time.
-
-    ``workloads`` has the indices of each workload's rows in ``unknown``. Yield the n indices of a
-    workload, the mean [n] and the covariance [n, n].
-    """
+    """Yield, by workload, row indices, means [n] and covariance [n, n] of log(rate per device)."""
     departures, mean = centred_departures(learnt)
     weights = inverse @ departures
     # One workload at a time saves memory, and makes the draws of different workloads independent.
@@ -326,11 +302,7 @@ def _posterior_by_workload(
 
 
 def as_rate(question: Question, per_second: float) -> Placed:
-    """Describe a question's workload and device as a row of a table of rates.
-
-    ``per_second`` is the row's rate. If the row is only to be forecast, any number above 0 will do,
-    because a forecast ignores the row's rate.
-    """
+    """Describe a question as a row of rates; forecasts ignore ``per_second``, a number above 0."""
     return Placed(
         _rate_of_program(question.program, question, per_second)
         if question.program

@@ -1,11 +1,8 @@
 """Draw samples of the predicted times on several machines, so that shared errors cancel in ratios.
 
-An error is log(true time / predicted time). One job on n machines has n errors. Each error is the
-sum of two parts: the mean of the n errors, and the machine's departure from this mean.
-
-The departures are scaled so that about nine of ten 90 % intervals contain the true ratio of two
-machines' times. Then the mean error is scaled so that about nine of ten 90 % intervals of one
-machine's time contain the true time.
+An error is log(true time / predicted time). Departures from a job's mean error over its machines
+are scaled so that nine of ten 90 % intervals contain the true ratio of two machines' times. Then
+the mean error is scaled so that nine of ten contain the true time of one machine.
 """
 
 from __future__ import annotations
@@ -39,9 +36,8 @@ _DIGITS = 3
 class Draws:
     """Random draws, ``values`` [DRAWS], of log(time / predicted time).
 
-    The other fields suffice to compute ``values`` again. Each value is ``shift`` plus the sum of
-    ``weights`` times standard normals from ``seed``. If this is below ``least``, the value is
-    ``least``, which is log(shortest possible time / predicted time).
+    Each value is ``shift`` plus the sum of ``weights`` times standard normals from ``seed``, and at
+    least ``least``, which is log(shortest possible time / predicted time).
     """
 
     seed: int
@@ -51,10 +47,7 @@ class Draws:
     least: float = -np.inf
 
     def bounded(self, shift: float, least: float) -> Draws:
-        """Add ``shift`` to the draws, then raise draws below ``least`` to ``least``.
-
-        Like the draws, both arguments are logarithms of ratios of times.
-        """
+        """Add ``shift`` to the draws, then raise draws below ``least``; both are logarithms."""
         shift, least = round(shift, _DIGITS), round(least, _DIGITS)
         values = np.maximum(self.values + shift, least)
         return replace(self, values=values, shift=shift, least=least)
@@ -64,8 +57,7 @@ class Draws:
 class Forecast:
     """Predicted seconds; 90 % of true times lie between ``low`` and ``high``.
 
-    ``draws`` are samples of the time's logarithm, relative to ``seconds``. Draws of one model on
-    several machines are correlated.
+    Draws of log(time / ``seconds``) of one model are correlated between machines.
     """
 
     seconds: float
@@ -87,10 +79,9 @@ def forecasts_of(
 ) -> list[Forecast]:
     """Make m forecasts of times from their predicted logarithms ``levels`` [m].
 
-    The m logarithms have n different errors, with the covariance ``covariance`` [n, n]. ``cells``
-    [m] has the index of each forecast's error; several forecasts may share one error. Half the
-    width of a logarithm's 90 % interval is the standard deviation of its error times a factor in
-    ``factors`` [n]. ``seed`` is a text that fixes the draws.
+    ``cells`` [m] has the index of each forecast's error; several forecasts may share an error. The
+    n errors have the ``covariance`` [n, n]. Half the width of a 90 % interval is the error's
+    standard deviation times its factor in ``factors`` [n]. ``seed`` is a text that fixes the draws.
     """
     spread = factors * np.sqrt(np.diag(covariance))
     draws = list(joint_draws(covariance, factors, seed))
@@ -104,10 +95,8 @@ def forecasts_of(
 def joint_draws(covariance: Matrix, factors: Vector, seed: str) -> Iterator[Draws]:
     """Yield, for each of n predictions, random draws of its error log(time / predicted time).
 
-    ``covariance`` [n, n] is the predicted covariance of the errors. Predictions with equal rows in
-    it have equal draws. ``factors`` [n] are half the widths of the predictions' 90 % intervals, in
-    predicted standard deviations. The draws of a prediction have a variance; the mean of the n
-    variances agrees with the intervals. ``seed`` is any text.
+    The arguments are those of `forecasts_of`. Predictions with equal rows in ``covariance`` have
+    equal draws. The mean of the draws' n variances agrees with the intervals.
     """
     count = len(covariance)
     scaling = scaling_of(covariance, factors)
@@ -123,10 +112,8 @@ def joint_draws(covariance: Matrix, factors: Vector, seed: str) -> Iterator[Draw
 def scaling_of(covariance: Matrix, factors: Vector) -> Matrix:
     """Matrix [n, n] that turns the errors [n] of one job on n machines into calibrated errors.
 
-    The matrix multiplies each error's departure from the mean of the n errors by ``RATIO_SCALE``.
-    It multiplies this mean by a factor for which the average variance of the n errors agrees with
-    the 90 % intervals. Half the width of interval i is ``factors[i]`` times the standard deviation
-    of error i, the root of ``covariance[i, i]``.
+    It multiplies departures from the mean error by ``RATIO_SCALE``, and the mean error by a factor
+    for which the average variance agrees with the 90 % intervals (see `forecasts_of`).
     """
     variances, count = np.diag(covariance), len(covariance)
     of_mean = covariance.mean()
@@ -145,8 +132,7 @@ def seed_of(text: str) -> int:
 def standard_normals(seed: int, count: int) -> Matrix:
     """Independent standard normals [DRAWS, count]; column i is the same for every ``count``.
 
-    Method: the last step of MurmurHash3 mixes the bits of a counter. Box and Muller's transform
-    (1958) makes normals from the mixed bits.
+    Method: Box and Muller's transform (1958) of a counter, mixed by MurmurHash3's last step.
     """
     # `site_templates/assets/odds.js` computes the same draws.
     counter = np.arange(2 * DRAWS * count, dtype=np.uint32) + np.uint32(seed)

@@ -1,9 +1,7 @@
 """Select the published rates that predictions learn from: a project's plausible rows.
 
-A row is implausible if it repeats another row or copies the figures of another device. It is also
-implausible if it claims an impossible speed-up, or is far from the rate that the other plausible
-rows predict for it. Such a distance reveals mixed-up units, and tokens counted as samples.
-Implausible rows are listed, and predictions do not learn from them. No figure is corrected.
+A row is implausible if it repeats another row, copies the figures of another device, claims an
+impossible speed-up, or is far from what the other rows predict. No figure is corrected.
 """
 
 from __future__ import annotations
@@ -64,11 +62,9 @@ def learnt_rates(
 ) -> tuple[Placed, ...]:
     """The plausible published rates, except of programs that vendors tuned for a device.
 
-    A program is a model as one source ran it in a framework. The spec of each table of rates says
-    if vendors tuned the table's programs. Each rate's ``software`` is the framework without a
-    version. Rates of equal workloads on the same number of equal devices are replaced by their
-    median. ``cache`` is a folder that stores which rows are implausible. Raises InputError for a
-    table that cannot be read.
+    Each rate's ``software`` is the framework without a version. Medians replace rates of equal
+    workloads on the same number of equal devices. The folder ``cache`` stores which rows are
+    implausible. Raises InputError for a table that cannot be read.
     """
     rows = [
         row
@@ -87,10 +83,7 @@ def learnt_rates(
 
 
 def framework_of(software: str) -> str:
-    """The framework that a source's text names; the text itself if it names none.
-
-    Sources abbreviate PyTorch as "pt", and torch.compile as "dynamo" or "fusion".
-    """
+    """The framework, without a version, that a source's text names; the text itself if none."""
     text = software.casefold()
     if text.startswith(("pt", "pytorch")):
         is_compiled = "dynamo" in text or "fusion" in text
@@ -107,11 +100,7 @@ def _plausible_rows(
 
 
 def placed(rates: Iterable[Rate], devices: Devices, profiles: Profiles) -> list[Placed]:
-    """Find each rate's device and its model's profile; omit rates on unknown devices.
-
-    Rates in epochs or runs a second are omitted too, because they depend on the training as much as
-    on the machine.
-    """
+    """Find each rate's device and profile; omit unknown devices, and rates in epochs or runs."""
     return [
         Placed(rate, device, profiles.get((rate.model, rate.size)))
         for rate in rates
@@ -120,11 +109,9 @@ def placed(rates: Iterable[Rate], devices: Devices, profiles: Profiles) -> list[
 
 
 def placed_table(catalogue: Catalogue, table: ObservationTable, devices: Devices) -> list[Placed]:
-    """Read the rates in a table of a project; repeated rates are replaced by their median.
+    """Read the rates in a project's table; repeated rates are replaced by their median.
 
-    Rates are repeated if they agree in workload (which includes the source), accelerator and number
-    of devices. Rates on unknown accelerators, and rates in epochs or runs a second, are omitted.
-    Raises InputError for a table that cannot be read.
+    Omits the rates that `placed` omits. Raises InputError for a table that cannot be read.
     """
     profiles = read_profiles(catalogue.table_path(table, table.profiles)) if table.profiles else {}
     rates = without_repeats(read_rates(catalogue.table_path(table, table.table)))
@@ -220,8 +207,7 @@ def _impossible_speed_ups(placed: Sequence[Placed], doubted: Set[int]) -> dict[i
     """Find rows with an impossible speed-up by more devices; return doubts by row index.
 
     Two rows of a workload on the same device contradict each other if m times as many devices are
-    over 1.5 · m times as fast. The row with more contradictions is doubted; if both have equally
-    many, both are. The rows ``doubted`` earlier are ignored.
+    over 1.5 · m times as fast. The row with more contradictions is doubted, in a tie both rows.
     """
     sound = [at for at in range(len(placed)) if at not in doubted]
     by_work = group_by(sound, lambda at: (placed[at].rate.work, placed[at].device.id))
@@ -264,12 +250,11 @@ def _contradicted_rows(design: Design) -> Iterator[tuple[int, float]]:
 
 
 def _most_contradicted_row(inverse: Matrix, departures: Vector) -> tuple[int | None, float]:
-    """Find the row whose rate is farthest from the rate that all other rows predict.
+    """Index of the row farthest from what all others predict, and its rate ÷ the predicted rate.
 
-    The distance is in predicted standard deviations. Return the row's index, and its rate ÷ the
-    predicted rate; (None, 1) if no row is implausible. ``departures`` [n] are log(rate / rate by a
-    roofline model) minus their mean. ``inverse`` [n, n] is the inverse of their covariance. Both
-    have zeros for rows that earlier calls found, so these rows are ignored.
+    Distances are in predicted standard deviations. Returns (None, 1) if no row is implausible.
+    ``departures`` [n] are `centred_departures`, ``inverse`` [n, n] is the inverse of their
+    covariance. Rows with zeros in both are ignored.
     """
     scale = np.diag(inverse)
     off = np.divide(inverse @ departures, scale, out=np.zeros_like(scale), where=scale > 0)

@@ -1,7 +1,6 @@
 """Predict how rates differ between machines, with a Gaussian process over their logarithms.
 
-A rate's logarithm is the sum of a roofline model's prediction, a level (equal on all devices) and
-other terms (see ``Scales``). To calibrate the intervals, each device is predicted from all others.
+A rate's logarithm is the sum of a roofline model's prediction and of terms (see ``Scales``).
 
 Sources: Rasmussen and Williams 2006, "Gaussian processes for machine learning", chapters 2 and 4;
 Sundararajan and Keerthi 2001 (left-out groups); Vovk 2015 (cross-conformal prediction).
@@ -46,13 +45,11 @@ _ROWS_AT_ONCE = 64
 class Design:
     """Rates to learn from or to predict, as arrays of n rows.
 
-    ``rate`` is the logarithm of the rate per device, ``roofline`` that of the rate by a roofline
-    model. ``count`` (devices) and ``batch`` (examples on one device) are logarithms too.
-    ``device_features`` [n, 4] are the logarithms of peak rate, bandwidth, cache and power, each
-    minus its median. ``work_features`` [n, 7] describe the graph, NaN if unknown. ``uncertainty``
-    is the standard deviation of the logarithm of a rate that we measured, 0 for published rates.
-    ``is_mixed`` marks rates in mixed precision, ``is_host_bound`` those of batches too small to
-    keep a device busy.
+    ``rate`` (per device), ``roofline`` (the rate by a roofline model), ``count`` (devices) and
+    ``batch`` (examples on one device) are logarithms. ``device_features`` [n, 4] are logarithms of
+    peak rate, bandwidth, cache and power, each minus its median. ``work_features`` [n, 7] describe
+    the graph, NaN if unknown. ``uncertainty`` is the standard deviation of the logarithm of a rate
+    that we measured, else 0. ``is_host_bound`` marks batches too small to keep a device busy.
 
     The other fields are labels. Two rows have the same label if they agree in these facts:
 
@@ -63,7 +60,6 @@ class Design:
     - ``model``: model, without the target accuracy that MLPerf appends to the name.
     - ``stack``: source and mode.
     - ``software``: source, mode, software and precision.
-    - ``device``, ``generation``: the device, or only its generation.
     - ``group``: chip and memory size of the device.
     """
 
@@ -101,31 +97,22 @@ class Design:
 class Scales:
     """Standard deviations of the terms that add up to a rate's logarithm, and other constants.
 
-    Two rates have a term in common under these conditions (labels are fields of ``Design``):
+    Two rates have a term in common if they agree in all parts of its name. A part may be a label of
+    ``Design``, ``graph`` (known and similar graphs) or ``batch`` (similar batch sizes). Exceptions:
 
-    - ``setting``, ``work``, ``stack``, ``software``, ``group``: the label so named is equal.
     - ``level``: ``edition`` is equal, and neither graph is known.
-    - ``graph_level``: both graphs are known.
+    - ``graph_level``, ``graph_linear``: both graphs are known.
     - ``beyond_graph``: both graphs are known, and ``model_mode`` is equal.
-    - ``graph``: the graphs are similar.
-    - ``software_graph``, ``device_graph``: graphs are similar, and the named label is equal.
-    - ``batch``: ``model_mode`` is equal, and the batch sizes are similar.
-    - ``group_model``, ``stack_group``: both labels in the name are equal.
-    - ``noise``: never; each rate has its own.
+    - ``batch``: ``model_mode`` is equal, too.
+    - ``model_linear``, ``model_smooth``: ``model`` is equal, or the graphs are similar.
+    - ``model_count``: ``model_mode`` is equal.
+    - ``linear``: always. ``noise``: never.
 
-    Other terms are slopes over features. Two rates have a slope in common if:
-
-    - ``graph_linear`` (features of the graph): both graphs are known.
-    - ``linear`` (features of the device): always.
-    - ``model_linear`` (device): ``model`` is equal, or the graphs are similar.
-    - ``stack_linear`` (device): ``stack`` is equal.
-    - ``batch_linear`` (device): the batch sizes are similar.
-    - ``setting_batch_linear`` (device): ``setting`` is equal, and the batch sizes are similar.
-    - ``model_count`` (logarithm of the number of devices): ``model_mode`` is equal.
-
-    ``model_smooth`` is a smooth function of the device's features, for the same model or similar
-    graphs. Correlation falls over the distances ``graph_length``, ``batch_length`` and ``length``
-    (of ``model_smooth``). ``cache`` and ``power`` are the weights of these features.
+    Names with ``linear`` mean slopes over features of the device, or of the graph
+    (``graph_linear``). ``model_count`` is a slope over log(number of devices), ``model_smooth`` a
+    smooth function of the device's features. Correlation falls over the distances ``graph_length``,
+    ``batch_length`` and ``length`` (of ``model_smooth``). ``cache`` and ``power`` weigh these
+    features of the device.
     """
 
     level: float = 6.0
@@ -159,10 +146,7 @@ class Scales:
 
 
 def covariance(rows: Design, columns: Design, scales: Scales) -> Matrix:
-    """Covariance [n, m] between the logarithms of the rates in two designs, without noise.
-
-    Both designs must use the same number for the same label (such as the same model).
-    """
+    """Covariance [n, m] of log rates, without noise; both designs must number labels alike."""
     result = np.empty((len(rows.rate), len(columns.rate)))
     for begin in range(0, len(result), _ROWS_AT_ONCE):
         part = np.arange(begin, min(begin + _ROWS_AT_ONCE, len(result)))
@@ -194,10 +178,7 @@ def _covariance(rows: Design, columns: Design, scales: Scales) -> Matrix:
 def _level_covariance(
     rows: Design, columns: Design, scales: Scales, same_mode: Matrix, similarity: Matrix
 ) -> Matrix:
-    """Covariance [n, m] between the levels of the rates in ``rows`` and in ``columns``.
-
-    A level is the part of log(rate) that is the same on every device.
-    """
+    """Covariance [n, m] of levels, the parts of log(rate) that are the same on every device."""
     s = scales
     with_graphs = np.outer(rows.has_graph, columns.has_graph)
     features = np.nan_to_num(rows.work_features) @ np.nan_to_num(columns.work_features).T
@@ -213,10 +194,7 @@ def _level_covariance(
 
 
 def _graph_similarity(rows: Design, columns: Design, scales: Scales) -> Matrix:
-    """Similarity [n, m] of the graphs of ``rows`` to those of ``columns``.
-
-    1 if equal, near 0 if distant, 0 if a graph is unknown.
-    """
+    """Similarity [n, m] of graphs: 1 if equal, near 0 if distant, 0 if a graph is unknown."""
     distances = _squared_distances(
         np.nan_to_num(rows.work_features), np.nan_to_num(columns.work_features)
     )
@@ -244,11 +222,10 @@ def _same(rows: Labels, columns: Labels) -> Matrix:
 def held_out(
     inverse: Matrix, departures: Vector, groups: Iterable[Labels]
 ) -> Iterator[tuple[Labels, Vector, Matrix]]:
-    """Predict the values of each group of rows from all rows outside the group.
+    """Predict each group of rows from all others; yield rows, errors and the errors' covariance.
 
-    For each group, yield its rows' indices, the errors (observed − predicted) and their covariance.
-    ``departures`` [n] are observed values of a process with mean 0, ``inverse`` [n, n] the inverse
-    of their covariance, noise included.
+    Errors are observed − predicted. ``departures`` [n] are observed values of a process with mean
+    0, ``inverse`` [n, n] is the inverse of their covariance, noise included.
     """
     weighted = inverse @ departures
     for rows in groups:
@@ -276,8 +253,7 @@ def inverted(matrix: Matrix) -> Matrix:
 def bordered_inverse(inverse: Matrix, border: Matrix) -> Matrix:
     """The inverse of a covariance matrix [n + m, n + m] from that of its first n rows and columns.
 
-    ``border`` [m, n + m] has the last m rows of the covariance matrix. The formula is that of the
-    inverse of a matrix in blocks.
+    ``border`` [m, n + m] has the last m rows of the covariance matrix.
     """
     explained = border[:, : len(inverse)] @ inverse
     rest = inverted(border[:, len(inverse) :] - explained @ border[:, : len(inverse)].T)
@@ -306,10 +282,9 @@ def centred_departures(design: Design) -> tuple[Vector, float]:
 
 
 def predictable(design: Design, rows: Labels) -> Labels:
-    """Find which of the rates at the indices ``rows`` the rates at all other indices can predict.
+    """Positions in ``rows`` of the rates that the rates outside ``rows`` can predict.
 
-    Return the positions in ``rows``, not the indices of the rates. A rate can be predicted if its
-    model's graph is known, or if a rate outside ``rows`` has the same ``design.edition``.
+    Such a rate has a known graph, or the ``edition`` of a rate outside ``rows``.
     """
     shared = np.isin(design.edition[rows], np.delete(design.edition, rows))
     return np.flatnonzero(shared | design.has_graph[rows])
@@ -317,12 +292,11 @@ def predictable(design: Design, rows: Labels) -> Labels:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """Errors of n known rates, each predicted without its own group (such as its device).
+    """Errors of n observations, each predicted without its own group (such as its device).
 
-    ``deviations`` [n] are the absolute errors of the logarithms, divided by their predicted
-    standard deviations. `calibrate` also divides them by ``relative_errors``, factors above 1 for
-    kinds of rates that err more. ``weights`` [n] say how much each error counts, ``features`` [n,
-    k] describe the rates, and ``groups`` is the number of groups.
+    ``deviations`` [n] are absolute errors of logarithms in predicted standard deviations;
+    `calibrate` also divides them by `relative_errors`. ``weights`` [n] say how much each error
+    counts. ``features`` [n, k] describe the observations. ``groups`` is the number of groups.
     """
 
     deviations: Vector
@@ -333,8 +307,7 @@ class Calibration:
     def factor(self, features: Vector) -> float:
         """Half the width of a forecast's 90 % interval, in predicted standard deviations.
 
-        Errors of rates with features close to the forecast's ``features`` count most. Without
-        errors, the result is infinite.
+        Errors of rates with similar ``features`` count most. The result is infinite without errors.
         """
         if not len(self.deviations):
             return math.inf
@@ -352,9 +325,7 @@ def calibrate(design: Design, inverse: Matrix, groups: Labels) -> Calibration:
     """Predict the rates of each group from all other groups, and collect the errors.
 
     ``groups`` [n] has the group of each rate. ``inverse`` [n, n] is the inverse of the rates'
-    covariance, noise included. Rates that the other groups cannot predict are skipped. An error is
-    divided by its predicted standard deviation, and again by 1.6 or 3 for kinds of rates that err
-    more.
+    covariance, noise included. Rates that the other groups cannot predict are skipped.
     """
     deviations, weights, rows, count = list[float](), list[float](), list[int](), 0
     departures, _ = centred_departures(design)
@@ -371,10 +342,7 @@ def calibrate(design: Design, inverse: Matrix, groups: Labels) -> Calibration:
 
 
 def relative_errors(design: Design) -> Vector:
-    """Factors [n] by which the prediction errors of n rates are expected to exceed usual errors.
-
-    Usual errors are those in mixed precision, with a batch that keeps the device busy.
-    """
+    """Expected errors [n], relative to mixed precision with a batch that keeps the device busy."""
     relative = np.where(design.is_mixed, 1.0, _ERRORS_OUTSIDE_MIXED)
     return relative * np.where(design.is_host_bound, _ERRORS_BY_HOSTS, 1.0)
 

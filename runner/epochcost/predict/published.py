@@ -26,24 +26,20 @@ _IMAGE_CLASSIFIERS = "Classification ConvNets", "Classification RN50"
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """The published program that is most similar to a workload.
+    """The published program (a model as one source ran it in a framework) closest to a workload.
 
-    A program is a model as one source ran it in a framework. ``same`` has the rates of all programs
-    with about the workload's operations and bytes, in its mode and precision. They are sorted by
-    framework, then programs with rates on most devices come first. ``rate`` is the first of them.
-    If ``same`` is empty, ``rate`` is that of a less similar program.
+    ``same`` has the rates of all programs with about the workload's operations and bytes, best
+    first. ``rate`` is the first of them; if ``same`` is empty, that of a less similar program.
     """
 
     rate: Rate
     same: tuple[Placed, ...]
 
     def published_on(self, device: Device, count: int, batch: float) -> Rate | None:
-        """A published rate on ``count`` devices of the kind ``device``, or None.
+        """The rate on ``count`` devices at the most similar batch size, or None.
 
-        ``batch`` is the workload's batch size on one device. Rates in ``same`` on other devices, or
-        at less than half of ``batch``, do not count. Of the remaining rates, only those of the
-        first one's program are candidates. The candidate at the most similar batch size is
-        returned.
+        ``batch`` is that of one device. Rates at less than half of it do not count. Of the other
+        rates in ``same``, only those of the first one's program are candidates.
         """
         rates = [
             row.rate
@@ -68,13 +64,11 @@ def software_of(rate: Rate) -> str:
 def nearest_program(
     task: str, profile: Profile, published: Sequence[Placed], mode: Mode, precision: Precision
 ) -> Program | None:
-    """Find the published program with the operations and bytes most similar to ``profile``.
+    """Find the most similar published program in a mode and precision; None if none is similar.
 
-    A program is a model as one source ran it in a framework. Only rates in ``mode`` and
-    ``precision`` count. Recurrent networks are compared with recurrent networks only. If the
-    workload's ``task`` does not mention images, programs for images come after all other similar
-    ones. Among equally similar programs, the first framework in ``FRAMEWORKS`` wins, then the
-    program with rates on most devices. None if no program is similar enough.
+    Programs are compared by operations and bytes, recurrent networks only with each other. If
+    ``task`` does not mention images, programs for images come last. Among equally similar programs,
+    the first of ``FRAMEWORKS`` wins, then the program with rates on most devices.
     """
     features, recurrent = work_features(profile), profile.recurrent_flops > 0
     distances = {

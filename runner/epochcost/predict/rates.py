@@ -1,8 +1,4 @@
-"""Read published rates from tables that have the columns in ``COLUMNS``.
-
-A row states examples a second, or the time of an iteration, epoch or run. The
-module ``design`` maps the names in a table to devices, and ``learnt`` lists the rows that we doubt.
-"""
+"""Read tables of published rates, and of times of an iteration, epoch or run."""
 
 from __future__ import annotations
 
@@ -43,9 +39,8 @@ _OF_AN_EPOCH_OR_RUN = frozenset({"s", "s/epoch"})
 class Rate:
     """A published rate of a whole machine in examples, runs or epochs a second (see ``unit``).
 
-    ``batch`` is a step's examples on one device. ``size`` is a sequence's length or an image's side
-    in pixels, empty if not stated. ``file`` is a file of the source, ``path`` and ``line`` the
-    row's place in our table.
+    ``batch`` is a step's examples on one device, ``size`` a sequence's length or an image's side in
+    pixels, empty if unknown. ``file`` belongs to the source, ``path`` and ``line`` to our table.
     """
 
     source: str
@@ -98,18 +93,12 @@ class Rate:
 
 
 def read_rates(path: Path) -> tuple[Rate, ...]:
-    """Read the rates in a table, in their order.
-
-    Raises a SpecError that lists every missing column, or the first invalid value of each row.
-    """
+    """Read the rates in a table, in order; raises SpecError as ``read_table`` does."""
     return tuple(read_table(path, COLUMNS, lambda line, row: _rate(path, line, row), COLUMNS))
 
 
 def read_profiles(path: Path) -> Mapping[tuple[str, str], Profile]:
-    """Read the operations and memory traffic of graphs, by model and input size, from a table.
-
-    Raises a SpecError that lists every missing column, or the first invalid value of each row.
-    """
+    """Read profiles of graphs by model and input size; raises SpecError as ``read_table`` does."""
     demanded = [field.name for field in fields(Profile) if field.default is MISSING]
     return dict(read_table(path, ("model", "size", *demanded), lambda _, row: _profile(row)))
 
@@ -122,8 +111,8 @@ def read_table(
 ) -> list[RowT]:
     """Apply ``read_row`` to the line number and cells of each row of a CSV file.
 
-    Raises a SpecError that lists every missing column, or every row that ``read_row`` refuses.
-    Other columns than those in ``allowed`` are refused, too, unless ``allowed`` is None.
+    Raises a SpecError that lists missing columns, columns that are not ``allowed`` (None allows
+    all) and rows that ``read_row`` refuses.
     """
     values, faults = [], []
     for row in csv_rows(path, columns, allowed):

@@ -1,10 +1,8 @@
 """Withhold accelerators or a source, and compare predicted with published ratios of rates.
 
-A ratio compares the rates of one workload on two accelerators. Three tests predict the two rates
-without some published rates: those on the two accelerators, those on their two generations, or
-those of the ratio's source. In the averages of a test, every pair of accelerators has the same
-weight, however many workloads both ran. If sources are withheld, every pair within a source has
-this weight.
+A ratio compares the rates of one workload on two accelerators. Three tests predict both without the
+rates on the two accelerators, on their generations, or of the ratio's source. In averages, every
+pair of accelerators (within a source, if sources are withheld) has the same weight.
 """
 
 from __future__ import annotations
@@ -39,11 +37,10 @@ _BINS = 10
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """A group of predictions of the cheaper accelerator, with similar stated probabilities.
+    """A group of choices of the cheaper accelerator, with similar stated probabilities.
 
-    A prediction chooses the cheaper of two accelerators by the predicted ratio of their costs. It
-    states how probable it is that the choice is right. ``probability`` is the mean of the stated
-    probabilities. ``right`` is the share of right choices. ``ratios`` is the number of predictions.
+    ``ratios`` is the number of choices, ``right`` the share of right choices, and ``probability``
+    the mean of the stated probabilities that a choice is right.
     """
 
     probability: float
@@ -53,18 +50,14 @@ class Stated:
 
 @dataclass(frozen=True, slots=True)
 class RatioErrors:
-    """Errors of predicted ratios between the rates of a workload on two accelerators.
+    """Errors of ``ratios`` predicted ratios between the rates of a workload on two accelerators.
 
-    ``ratios`` is the number of ratios. ``coverage`` is the share of predicted 90 % ranges that
-    contain the published ratio. ``priced`` is the number of ratios between two accelerators with
-    prices. The remaining fields cover only these ratios. For each, the accelerator with the lower
-    predicted cost is chosen:
-
-    - ``brier``: mean squared error of the predicted probability that the choice is right.
-    - ``base_rate_brier``: this error if every probability equals the share of right choices.
-    - ``mean_regret_percent``, ``p90_regret_percent``: mean and 90th percentile of the regret, the
-      percent by which the true cost of the choice exceeds the lower of both true costs.
-    - ``reliability``: the choices in groups of similar predicted probability.
+    ``coverage`` is the share of predicted 90 % ranges that contain the published ratio. All other
+    fields cover the ``priced`` ratios between accelerators with prices. For each, the accelerator
+    with the lower predicted cost is chosen. ``brier`` is the mean squared error of the predicted
+    probability that the choice is right, ``base_rate_brier`` that of always predicting the share of
+    right choices. A regret is the percent by which the true cost of the choice exceeds the lower
+    true cost. ``reliability`` groups the choices by predicted probability.
     """
 
     ratios: int
@@ -80,12 +73,9 @@ class RatioErrors:
 def ratio_errors(
     learnt: Sequence[Placed], devices: Devices, hourly: Mapping[str, float]
 ) -> Mapping[TwoWithheld, RatioErrors]:
-    """Measure the errors of predicted ratios between the rates of two accelerators.
+    """Errors of predicted ratios, by test; ``hourly`` has prices per hour by device id.
 
-    There are three tests. A test predicts both rates of a ratio without all rates on the two
-    accelerators, on their two generations, or of their source. The result has the errors by test.
-    ``hourly`` has prices per hour by device id, which turn ratios of rates into ratios of costs. A
-    test is omitted if no ratio in it has prices for both devices.
+    A test is omitted if no ratio in it has prices for both devices.
     """
     design = designed(learnt, devices)
     log_prices = np.log([hourly.get(row.device.id, math.nan) for row in learnt])
@@ -108,12 +98,8 @@ def _ratio_tables(
 ) -> Iterator[Matrix]:
     """Yield, for each pair of accelerators, an array [k, 4] with a row for each shared workload.
 
-    A row is about the ratio of the two accelerators' rates on a workload. Its columns are:
-
-    - the weight 1 / k of the ratio,
-    - the error of the ratio's logarithm (published − predicted),
-    - the predicted standard deviation of this error,
-    - the logarithm of the predicted ratio of the two costs (NaN without prices).
+    The columns are the ratio's weight 1 / k, the error of its logarithm (published − predicted),
+    the error's predicted standard deviation, and log(predicted ratio of costs), NaN without prices.
     """
     withheld = itertools.combinations(np.unique(labels), withheld_at_once)
     groups = (np.flatnonzero(np.isin(labels, names)) for names in withheld)
@@ -130,9 +116,7 @@ def _ratio_tables(
 def _rows_of_pairs(design: Design, labels: Labels, withheld_at_once: int) -> Iterator[Labels]:
     """Yield, for each pair of accelerators, row indices [k, 2] of the k workloads that both ran.
 
-    ``labels`` [n] name what is withheld with each row: an accelerator, generation or source. If
-    ``withheld_at_once`` is 1, both rows of a workload have the same label, one source. If it is 2,
-    they have different labels, two accelerators or generations.
+    The two rows of a workload have ``withheld_at_once`` (1 or 2) different ``labels`` [n].
     """
     works: dict[tuple[int, int], dict[tuple[int, float], int]] = defaultdict(dict)
     for row, work in enumerate(zip(design.work.tolist(), design.count.tolist(), strict=True)):

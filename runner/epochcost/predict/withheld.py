@@ -1,7 +1,6 @@
 """Withhold published rates, forecast them from all others, and measure the errors.
 
-Forecasts use every published rate except the withheld ones, and none of our own measurements. The
-module ``ratios`` does the same for ratios between the rates of two accelerators.
+Forecasts use none of our own measurements. The module ``ratios`` tests ratios of two rates.
 """
 
 from __future__ import annotations
@@ -33,10 +32,9 @@ _BY_GRAPH: tuple[Withheld, ...] = ("model", "source")
 class Tried:
     """A published rate, and its forecast from the rates that are not withheld.
 
-    ``name`` is the accelerator, accelerator generation, model or source of the published rate. All
-    rates with this ``name`` are withheld, the published rate included. ``forecast`` is None if no
-    forecast is possible. ``roofline`` is log(published rate / rate by a roofline model), NaN or
-    infinite if the model gives no rate.
+    All rates with the same ``name`` (accelerator, generation, model or source) are withheld.
+    ``forecast`` is None if no forecast is possible. ``roofline`` is log(published rate / rate by a
+    roofline model), NaN or infinite if the model gives no rate.
     """
 
     name: str
@@ -59,13 +57,11 @@ class Tried:
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """Errors of ``rows`` forecasts of published rates, in percent.
+    """Errors of ``rows`` forecasts: percents by which the larger of both rates exceeds the smaller.
 
-    An error is the percent by which the larger of published and forecast rate exceeds the smaller.
-    ``refused`` counts rates without a forecast. ``coverage`` is the share of forecast intervals
-    that contain the published rate. An interval reaches from centre / f to centre · f;
-    ``half_width`` is the median of the factors f. The ``roofline`` errors are those of a roofline
-    model, for the rates that it can predict.
+    ``refused`` counts rates without a forecast. ``coverage`` is the share of intervals that contain
+    the published rate. An interval reaches from centre / f to centre · f; ``half_width`` is the
+    median of the factors f. The errors of a roofline model are None if it can predict no rate.
     """
 
     rows: int
@@ -101,9 +97,7 @@ def errors_of(tried: Sequence[Tried]) -> Errors | None:
 def tried(learnt: Sequence[Placed], devices: Devices, withheld: Withheld) -> tuple[Tried, ...]:
     """Forecast each published rate from rates that differ from it in what ``withheld`` names.
 
-    With "accelerator", for example, a rate is forecast from rates on other accelerators. If
-    ``withheld`` is "model" or "source", rates of models with an unknown graph are left out. Such
-    rates can be predicted only from rates of the same model and source.
+    If that is "model" or "source", rates of models with an unknown graph are left out.
     """
     tested = [row for row in learnt if row.profile or withheld not in _BY_GRAPH]
     if not tested:
@@ -137,11 +131,9 @@ def _forecastable_indices(
 def _roofline_errors(design: Design, withheld: Withheld, names: Sequence[str]) -> Vector:
     """The errors log(rate / predicted rate) [n] of a roofline model whose rates are scaled.
 
-    ``names`` [n] are names of what is withheld, such as the rows' accelerators. A row's scaling
-    factor is fitted to rows of other names. They have the same device if ``withheld`` is "model",
-    are all such rows if it is "source", and otherwise have the same ``edition``. An error is NaN if
-    the graph is unknown and no row of another name has the row's ``edition``. Any other error is
-    infinite if there is no row to fit.
+    A row's scaling factor is fitted to rows with other ``names``: to those on the same device if
+    ``withheld`` is "model", to all if it is "source", and else to those with the same ``edition``.
+    An error is infinite without such rows, and NaN if the row is not `predictable`.
     """
     constants: Mapping[Withheld, Labels] = {
         "model": design.device, "source": np.zeros_like(design.device)

@@ -1,8 +1,4 @@
-"""Write the site's answers as static JSON for programs: `api/v1/` and its JSON Schema.
-
-Within a version, documents gain keys but lose none. The answers are those of the pages: every
-machine that can do a job, at its cheapest price plan.
-"""
+"""Write the site's answers as JSON with a schema; within a version, documents only gain keys."""
 
 from __future__ import annotations
 

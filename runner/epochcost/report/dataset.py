@@ -1,7 +1,6 @@
 """Write all results of the site as CSV, JSON and Parquet, described by a Data Package.
 
-DuckDB writes the Parquet file. `data/datapackage.json` follows version 2 of
-https://datapackage.org/standard/data-package/.
+The package follows version 2 of https://datapackage.org/standard/data-package/.
 """
 
 from __future__ import annotations
@@ -105,11 +104,7 @@ TO {target} (FORMAT parquet, COMPRESSION zstd, KV_METADATA {{epochcost_columns: 
 
 
 def as_parquet(table: Table) -> bytes:
-    """Make a Parquet file of the table; the metadata contain the dictionary of columns as JSON.
-
-    The dictionary has each column's name, meaning, unit and type, and says when a cell is empty.
-    DuckDB makes the Parquet file from a temporary CSV file of the table.
-    """
+    """Make a Parquet file of the table; its metadata has the dictionary of columns as JSON."""
     import duckdb  # noqa: PLC0415  only a build needs it
 
     columns = ", ".join(f"{entry.name}: '{_SQL_TYPES[entry.type]}'" for entry in ENTRIES)

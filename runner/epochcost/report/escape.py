@@ -1,9 +1,4 @@
-"""Escape text from specs and results for Markdown, HTML and page titles.
-
-Jinja calls `markdown_text` on every value that a template prints. `markdown_text` replaces
-punctuation that has a meaning in Markdown or HTML by numeric entities, which both languages show as
-these characters.
-"""
+"""Escape text from specs and results; Jinja calls `markdown_text` on every printed value."""
 
 from __future__ import annotations
 
@@ -54,8 +49,7 @@ def markdown_text(value: Any) -> Any:
 def file_stem(text: str) -> str:
     """Make a part of file names and addresses from a text: letters, digits, dots and hyphens.
 
-    If the text is long or has other characters, the result ends in a digest, so that no two texts
-    share a file.
+    A text that is long or has other characters gets a digest, so that no two texts share a file.
     """
     stem = _NOT_IN_ADDRESS.sub("-", text).strip("-.")
     if stem and len(stem) <= _LONGEST_STEM and text.isascii():
@@ -65,11 +59,7 @@ def file_stem(text: str) -> str:
 
 
 def page_title(text: str) -> str:
-    """Make a title safe for a theme that prints it without escaping.
-
-    Material strips tags from ``<title>`` and then resolves entities, which undoes any escaping. So
-    the four characters of markup are replaced by similar characters.
-    """
+    """Replace markup in a title by similar characters, because the theme undoes any escaping."""
     return one_line(text).translate(_TITLE)
 
 

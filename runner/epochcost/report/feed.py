@@ -1,8 +1,4 @@
-"""Write `feed.xml`, an Atom feed (RFC 4287) of changed prices and changed costs.
-
-Addresses are relative to the feed. The id of an entry depends only on its subject, so the next
-build does not publish the same entry under a new id.
-"""
+"""Write `feed.xml`, an Atom feed (RFC 4287) of changed prices and costs; addresses are relative."""
 
 from __future__ import annotations
 
@@ -25,11 +21,7 @@ _MOST = 100
 
 @dataclass(frozen=True)
 class Entry:
-    """An entry of the feed.
-
-    ``key`` differs from the keys of all other entries. If a later build of the site has the same
-    entry, the entry has the same key.
-    """
+    """An entry of the feed; ``key`` is unique, and an entry keeps its key in later builds."""
 
     key: str
     day: dt.date

@@ -24,10 +24,7 @@ _FIRST_WITH_TENSOR_CORES = 7
 
 @dataclass(frozen=True)
 class Listed:
-    """A machine and its cheapest on-demand list price for an hour.
-
-    ``hour`` is the price, None if there is none; ``as_of`` is the day of the price.
-    """
+    """A machine and ``hour``, its cheapest on-demand price for an hour (None without a price)."""
 
     hardware: Hardware
     hour: Decimal | None
@@ -49,8 +46,7 @@ class Listed:
 class Moved:
     """A change of a plan's hourly price, from ``before`` to ``now``.
 
-    ``price`` is the first price with the new amount. ``since`` is the date ``as_of`` of the last
-    price with the old amount.
+    ``price`` is the first with the new amount, ``since`` the day of the last with the old amount.
     """
 
     hardware: Hardware
@@ -113,9 +109,8 @@ def _accelerator_names(hardware: Hardware) -> set[str]:
 def accelerators(machines: Sequence[Listed]) -> list[Listed]:
     """For each model of GPU, the machine with the cheapest GPU hour; the dearest model first.
 
-    A GPU hour is the hourly price of a machine divided by the number of its GPUs. For each model,
-    only the machines with the fewest GPUs are compared. Models without tensor cores are left out.
-    Prices that are more than half a year older than the newest price are left out, too.
+    For each model, only machines with the fewest GPUs are compared. Models without tensor cores,
+    and prices more than half a year older than the newest price, are left out.
     """
     by_chip: dict[str, Listed] = {}
     newest = max((machine.as_of for machine in machines if machine.as_of), default=dt.date.min)
@@ -130,11 +125,7 @@ def accelerators(machines: Sequence[Listed]) -> list[Listed]:
 
 
 def most_rented(machines: Sequence[Listed], number: int) -> list[Listed]:
-    """A machine for each of the ``number`` GPU models that the most providers rent out.
-
-    Of models with equally many providers, those with the higher compute capability are chosen. The
-    machines are sorted by the price of a GPU hour, dearest first.
-    """
+    """A machine for each of the ``number`` GPU models with the most providers, dearest first."""
     providers: dict[str, set[str]] = {}
     for machine in by_gpu_hour(machines):
         for name in _accelerator_names(machine.hardware):
@@ -148,11 +139,9 @@ def most_rented(machines: Sequence[Listed], number: int) -> list[Listed]:
 
 
 def past_prices(prices: Sequence[Price], currency: str) -> list[tuple[dt.date, Decimal]]:
-    """The days and hourly amounts of the cheapest on-demand price and its predecessors.
+    """A machine's cheapest on-demand price and its predecessors, as days and hourly amounts.
 
-    ``prices`` are all prices of a machine. The cheapest is chosen among the current prices in
-    ``currency``. Its predecessors are the older prices of the same plan. The result is sorted by
-    day. It is empty without a current price.
+    The result is sorted by day, and empty if no current price is in ``currency``.
     """
     offered = on_demand_hours(current_prices(prices), currency)
     cheapest = min(offered, key=itemgetter(1), default=None)
@@ -184,10 +173,9 @@ def _latest_change(catalogue: Catalogue, hardware: Hardware, price: Price) -> Mo
 
 
 def hourly(price: Price, vcpus: int | None = None) -> Decimal | None:
-    """The price of an hour of use; for a plan per vCPU, ``vcpus`` is the number of vCPUs.
+    """The price of an hour of use; a plan per vCPU needs ``vcpus``.
 
-    None if a plan per vCPU lacks ``vcpus``, or if the plan has no hourly charge (only a charge for
-    each run, say). Also None if an amount is too small or too large for a bill.
+    None without ``vcpus`` for such a plan, without an hourly charge, or for an amount out of range.
     """
     try:
         return share(price, Usage(Decimal(SECONDS_PER_HOUR), vcpus=vcpus)).total

@@ -1,13 +1,9 @@
 """Complete the HTML of pages: resolve links, and insert charts with their tables.
 
-Links name the source of a page: ``href="site:machines/a.md"``.
-
-Into ``<div class="ec-plot" data-ec-figure="ID"></div>`` go a chart's SVG and the spec of the
-interactive chart. With ``data-ec-later``, only the spec is inserted.
-
-Into ``<div class="ec-table" data-ec-table="ID"></div>`` goes the table of the chart's data.
-
-Large tables are cut out of a page's Markdown, and inserted into its HTML.
+Links name the source of a page: ``href="site:machines/a.md"``. In a ``div`` of class ``ec-plot``,
+``data-ec-figure="ID"`` asks for a chart's SVG and the spec of its interactive chart, and
+``data-ec-later`` for the spec only. In the class ``ec-table``, ``data-ec-table`` asks for the table
+of the chart's data.
 """
 
 from __future__ import annotations
@@ -53,10 +49,7 @@ def resolve_links(content: str, address: Callable[[str], str]) -> str:
 
 
 def cut_tables(text: str) -> tuple[str, list[str]]:
-    """Replace the HTML tables in a page's Markdown by places for `insert_tables`; return both.
-
-    A Markdown parser would spend most of a build's time on the tables and change nothing in them.
-    """
+    """Cut out HTML tables, on which a Markdown parser is slow; return the text and the tables."""
     number = itertools.count()
     cut = _TABLE.sub(lambda _: f'<div data-ec-cut="{next(number)}"></div>', text)
     return cut, _TABLE.findall(text)

@@ -1,8 +1,4 @@
-"""The MkDocs plugin that adds the site of `epochcost.report.site` to the hand-written pages.
-
-The plugin only connects MkDocs with the library, which does all reading and building. Importing
-this module loads neither onnxruntime nor torch.
-"""
+"""The MkDocs plugin that adds the site of `epochcost.report.site` to the hand-written pages."""
 
 from __future__ import annotations
 
@@ -71,9 +67,8 @@ _BOOST_OF_CONTAINED_TITLES = 2.0
 class ReportConfig(Config):  # type: ignore[no-untyped-call]
     """The plugin's options in mkdocs.yml; paths are relative to that file.
 
-    ``root`` has ``specs/`` and ``models/``. ``cache`` stores drawn charts and operation counts.
-    ``published`` is the revision of the last published site, for the page of changes. Without
-    ``templates``, the folder is ``site_templates`` of the project, or else of the package.
+    ``root`` has ``specs/`` and ``models/``. ``published`` is the revision of the last published
+    site. ``templates`` defaults to ``site_templates`` of the project, or else of the package.
     """
 
     root = option.Type(str, default=".")
@@ -106,9 +101,8 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
     def on_config(self, config: MkDocsConfig) -> MkDocsConfig:
         """Add the report's templates to the theme, and choose the folder that the build fills.
 
-        A build of the whole site, not a preview or only the changed pages, fills a new folder. If
-        the build succeeds, this folder replaces the site's folder. Raises PluginError if the folder
-        cannot be created, and in strict mode also if the docs folder has a symbolic link.
+        Raises PluginError if the folder cannot be created, and in strict mode also if the docs
+        folder has a symbolic link.
         """
         frame = str(self._templates(config) / "theme")
         if frame not in config.theme.dirs:
@@ -139,10 +133,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         self._links = frozenset(fault.path for fault in faults)
 
     def on_files(self, files: Files, *, config: MkDocsConfig) -> Files:
-        """Build the report and add its pages and files; set the navigation if there is none.
-
-        Files of the docs folder that the site must not publish are removed.
-        """
+        """Add the report, remove files that must not be published, and set a missing navigation."""
         project, cache = (
             self._path(config, path) for path in (self.config.root, self.config.cache)
         )
@@ -254,10 +245,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         template_name: str,  # noqa: ARG002
         config: MkDocsConfig,  # noqa: ARG002
     ) -> str:
-        """Record the inline scripts of a page of the theme, such as the 404 page.
-
-        The security policy of the site allows the recorded scripts. The page is returned unchanged.
-        """
+        """Record the inline scripts of a page of the theme, such as the 404 page."""
         self._scripts |= script_hashes(output_content)
         return output_content
 
@@ -265,9 +253,8 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
     def on_post_build(self, *, config: MkDocsConfig) -> None:
         """Allow only the pages' own inline scripts, then put the new site in place of the old.
 
-        The scripts are allowed by hash, in the Content-Security-Policy of every page. Only a build
-        of the whole site replaces the old site, not a preview or a build of the changed pages. The
-        old site also stays if a strict build had warnings.
+        Only a build of the whole site replaces the old site, not a preview or a build of the
+        changed pages. The old site also stays if a strict build had warnings.
         """
         write_policy(Path(config.site_dir), self._scripts)
         self._drawer.tidy()
@@ -343,12 +330,7 @@ def _relative_address(files: Files, page: File, uri: str) -> str:
 
 
 def _search_boost(uri: str, sections: Iterable[Mapping[str, str]]) -> float:
-    """The weight of the page with the address ``uri`` in the site's search.
-
-    Some addresses have a fixed weight. Any other page gets a higher weight if its title is a part
-    of another page's title. ``sections`` has, for each section of the navigation, the titles of the
-    section's pages by address.
-    """
+    """A page's weight in the search; ``sections`` have the titles of their pages by address."""
     for beginnings, boost in _SEARCH_BOOSTS.items():
         if uri.startswith(beginnings):
             return boost
@@ -365,11 +347,9 @@ def _excluded(file: File) -> bool:
 
 
 def write_pages(config_file: Path, folder: Path) -> int:
-    """Write the whole site as Markdown, with all of its files, as ``config_file`` configures it.
+    """Write the whole site that an mkdocs.yml configures as Markdown, for other site generators.
 
-    ``config_file`` is an mkdocs.yml. Other site generators can read the written files. Charts are
-    static pictures in the pages. Returns the number of files. Raises InputError if the
-    configuration, the specs or ``folder`` are invalid.
+    Returns the number of files. Raises InputError for an invalid configuration, spec or ``folder``.
     """
     try:
         config = load_config(str(config_file))

@@ -1,9 +1,6 @@
 """Decide which files a site publishes and which scripts run, and replace the site's folder.
 
-A file of the docs folder is published only if its kind is allowed or the configuration names it,
-never through a symbolic link. Browsers run only script files of the site, and inline scripts whose
-hash is in the policy of each page. A build that fails leaves the earlier site unchanged. A site can
-also be written as Markdown, for other site generators.
+A build that fails leaves the earlier site unchanged.
 """
 
 from __future__ import annotations
@@ -68,10 +65,9 @@ def link_faults(docs: Path) -> Iterator[Fault]:
 class DocsFiles:
     """Decides which files of the docs folder a build publishes; paths are absolute.
 
-    ``links`` are the symbolic links in the docs folder; nothing behind them is published.
-    ``results`` are the folders of stored results; of their files, only those that the build has
-    ``read`` are published. Elsewhere, pages, JSON files, pictures and the files ``named`` in
-    MkDocs' configuration are published.
+    Nothing behind the symbolic ``links`` is published. In the folders ``results``, only files that
+    the build has ``read`` are published. Elsewhere, pages, JSON files, pictures and the files
+    ``named`` in MkDocs' configuration are published.
     """
 
     links: frozenset[Path]
@@ -91,10 +87,7 @@ class DocsFiles:
 
 
 class SiteFolder:
-    """The folder that a build fills, until it replaces the site's folder.
-
-    Both folders are next to each other, and so on the same disk.
-    """
+    """The folder that a build fills. It is next to the site's folder, and finally replaces it."""
 
     def __init__(self, place: Path) -> None:
         """Create a folder beside ``place``, the site's; raises CapabilityError if impossible."""
@@ -136,10 +129,9 @@ def _refusal(place: Path, error: OSError) -> CapabilityError:
 
 
 def write_site(contents: Iterable[tuple[str, bytes]], docs: Path, folder: Path) -> int:
-    """Write the site's files into a folder, at their addresses; return their number.
+    """Write the site's files into a folder, whose other files stay; return their number.
 
-    Existing files with these names are replaced; other files stay. Raises InputError if ``folder``
-    is inside ``docs`` or contains it, and CapabilityError if the folder cannot be written.
+    Raises InputError if ``folder`` and ``docs`` overlap, and CapabilityError if writing fails.
     """
     inner, outer = folder.resolve(), docs.resolve()
     if inner.is_relative_to(outer) or outer.is_relative_to(inner):

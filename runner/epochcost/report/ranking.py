@@ -1,9 +1,7 @@
 """Rank the machines that can do a job, each at its cheapest price plan, for lists and charts.
 
-A ranking says which machine is the cheapest, which is the fastest, and which has the least product
-of cost and time (the most balanced). Most rankings are made from rows of `analysis.rows`: timed
-workloads under a price plan. `analysis.rows` decides which rows may be ranked. A training without a
-known time is ranked by the costs that `analysis.estimates` computes from numbers of operations.
+`analysis.rows` decides which timed workloads may be ranked. A training without a known time is
+ranked by the costs that `analysis.estimates` computes from numbers of operations.
 """
 
 from __future__ import annotations
@@ -44,8 +42,7 @@ _PREDICTION = Evidence("how it is predicted", "explanation/predictions.md")
 class Contender:
     """A machine for a job, at its cheapest price plan; ``mark`` says how its figures are known.
 
-    If the figures are estimates, ``row``, ``batch_size``, ``software`` and ``precision`` are
-    missing.
+    Estimates have no ``row``, batch size, software or precision. Jobs of decoders have no ``row``.
     """
 
     hardware: str
@@ -80,8 +77,7 @@ class Contender:
     def added_energy(self) -> Decimal | None:
         """Cost of the energy that an owned machine uses for the job, beyond its idle energy.
 
-        The rest of the job's cost, such as depreciation, arises even without the job. None for
-        rented machines, and for owned machines whose costs are stated for one vCPU.
+        None for rented machines, and for owned machines whose costs are stated for one vCPU.
         """
         owned = self.price.owned
         if owned is None or owned.per_vcpu:
@@ -135,10 +131,7 @@ class Contest:
 
     @cached_property
     def competing(self) -> tuple[Contender, ...]:
-        """The machines with the least drawbacks; only these can be ``cheapest``.
-
-        A drawback of the price (it is assumed, say) is worse than an imprecise time.
-        """
+        """Machines with the least drawbacks; an assumed price is worse than an imprecise time."""
         least = min(contender.drawbacks for contender in self.machines)
         return tuple(each for each in self.machines if each.drawbacks == least)
 
@@ -188,11 +181,9 @@ class Contest:
 
     @property
     def confirmed(self) -> Contender | None:
-        """The cheapest machine with a confirmed price, if that of ``cheapest`` is not confirmed.
+        """The cheapest of ``competing`` at a confirmed price; None if ``cheapest`` has one.
 
-        Amount, date and billing must be confirmed. Only the machines with the fewest drawbacks
-        (``competing``) are considered. None if the price of ``cheapest`` is confirmed, or if no
-        price is.
+        Amount, date and billing of the price must be confirmed.
         """
         if not self.cheapest.price.unconfirmed_words:
             return None
@@ -203,11 +194,7 @@ class Contest:
 
     @property
     def measured(self) -> Contender | None:
-        """The cheapest measured machine, if the time of the cheapest machine is not measured.
-
-        Only machines in ``competing``, those with the fewest drawbacks, are considered. None if the
-        time of ``cheapest`` is measured, or if no machine in ``competing`` has a measured time.
-        """
+        """The cheapest measured machine of ``competing``; None if ``cheapest`` is measured."""
         if self.cheapest.is_measured:
             return None
         measured = (each for each in self._competing_in_one_currency if each.is_measured)
@@ -215,19 +202,15 @@ class Contest:
 
     @property
     def imprecise(self) -> Contender | None:
-        """The cheapest machine that is not recommended because its time is imprecise.
-
-        None without such a machine.
-        """
+        """The cheapest machine not recommended because its time is imprecise; None without one."""
         others = (each for each in self.machines if each not in self.competing)
         return next((each for each in others if not each.price.reservation), None)
 
     @cached_property
     def odds(self) -> Odds[Machine] | None:
-        """The odds that ``cheapest``, the machine with the lowest mean cost, indeed costs least.
+        """The odds that ``cheapest`` indeed costs least, although times are uncertain.
 
-        Other machines may cost less, because times are uncertain. None if the costs are estimated
-        from numbers of operations, and for the jobs "tokens" and "lora" of decoders.
+        None for costs estimated from numbers of operations, and for the jobs "tokens" and "lora".
         """
         best, goal = self.cheapest.row, self.goal
         if best is None or goal == "tokens" or goal == "lora":  # noqa: PLR1714
@@ -268,11 +251,9 @@ class LogAxis:
 
 
 def contest(rows: Iterable[Row], goal: Goal) -> Contest | None:
-    """Rank the machines of a workload for each software stack.
+    """Rank a workload's machines for each software stack; None if no row can be ranked.
 
-    The result is the ranking in the stack whose times are surest (measured before published before
-    predicted, say). The result's field ``beside`` has the rankings in the other stacks. None if no
-    row can be ranked.
+    The first ranking is in the stack with the surest times. Its ``beside`` has the other rankings.
     """
     contests = [
         Contest(goal, tuple(_of_row(row, goal) for row in ranked))
@@ -304,10 +285,7 @@ def _of_row(row: Row, goal: Goal) -> Contender:
 
 
 def estimated_contest(rows: Iterable[EstimatedRow]) -> Contest | None:
-    """Rank machines by the estimated cost of a full training; None without ``rows``.
-
-    ``rows`` must be sorted, best first. Each machine is ranked by its first row.
-    """
+    """Rank machines for a full training, from ``rows`` sorted best first; None without rows."""
     machines = tuple(
         Contender(
             hardware=row.hardware.id,

@@ -1,7 +1,6 @@
 """Compute the whole site as values: pages, generated files, figures, and the order of pages.
 
-This module reads only templates and draws nothing. The address of a page is the path of its source
-relative to the docs folder.
+A page's address is the path of its source relative to the docs folder. Nothing is drawn here.
 """
 
 from __future__ import annotations
@@ -66,10 +65,8 @@ _UNKNOWN = Publication()
 class Site:
     """All that the report adds to the hand-written pages, by address (``figures`` by id).
 
-    ``pages`` has the text of pages in Markdown, ``files`` the contents of generated files.
-    ``results`` has stored files of the project, which are copied to the site. ``embedded`` has, for
-    each chart in ``figures``, a page with nothing else. ``sections`` has a mapping for each section
-    of the navigation, from a page's address to its title. The main page of a section comes first.
+    ``pages`` are Markdown. ``results`` are stored files, which are copied. ``embedded`` has a page
+    for each chart alone. ``sections`` has the titles of each section's pages, the main page first.
     """
 
     pages: Mapping[str, str]
@@ -162,12 +159,9 @@ _KINDS = {
 
 
 def navigation(site: Site, written: Iterable[str]) -> list[Any]:
-    """Make the navigation: sections of the report, and then the hand-written pages.
+    """Make the navigation: sections of the report, and then the hand-written pages (``written``).
 
-    The main sections come first, and the other sections are under "More". The hand-written pages
-    are under "Docs", by folder (how-to, reference, explanation, decisions). ``written`` has the
-    addresses of pages in the docs folder. Entries have addresses but no titles, because MkDocs
-    takes the titles from the pages. A long section is sorted by title and divided into groups.
+    Entries have addresses but no titles, because MkDocs takes the titles from the pages.
     """
     sections = {title: _entry(title, pages) for title, pages in site.sections.items()}
     more = [sections[title] for title in sections if title not in _FIRST]

@@ -24,10 +24,7 @@ _BREAKS = ("\t", "\r", "\n")
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A table's column: its ``name`` in files, ``title`` for readers, and ``form`` of values.
-
-    ``name`` may end with a unit, such as ``time_s``. ``currency`` is that of amounts of money.
-    """
+    """A column; ``name`` is for files and may end with a unit (time_s), ``title`` for readers."""
 
     name: str
     title: str
@@ -87,10 +84,7 @@ def as_csv(table: Table, *, guarded: bool = True) -> str:
 
 
 def as_json(table: Table) -> str:
-    """Render the table as JSON: each column's meaning, then each row as an object on its own line.
-
-    Numbers are rounded to 64-bit floats; the CSV file has all digits.
-    """
+    """Render as JSON: meanings of columns, then rows; numbers are rounded to 64-bit floats."""
     columns = {column.name: column.meaning or column.title for column in table.columns}
     names = list(columns)
     rows = (dict(zip(names, map(_json_value, row), strict=True)) for row in table.rows)

@@ -34,10 +34,7 @@ _GIB = 2**30
 
 
 def environment(folder: Path, currency: str = "USD") -> Environment:
-    """Set up Jinja for a folder of templates: it escapes strings and refuses unknown names.
-
-    ``currency`` is that of the amounts that readers enter.
-    """
+    """Set up Jinja, which escapes strings; ``currency`` is that of amounts that readers enter."""
     jinja = Environment(
         loader=FileSystemLoader(folder),
         autoescape=True,
@@ -67,10 +64,7 @@ def render(templates: Environment, page: Page) -> str:
 
 
 def address(uri: str) -> Markup:
-    """Mark an address as safe HTML.
-
-    Raises InputError for characters other than letters, digits and ``._/-``.
-    """
+    """Mark an address as safe HTML; raises InputError for other than letters, digits and ._/-."""
     if not _ADDRESS.fullmatch(uri):
         raise InputError(f"address: expected letters, digits and ._/- only, got {uri!r}")
     return Markup(uri)  # noqa: S704  the characters were just checked

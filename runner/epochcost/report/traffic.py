@@ -1,13 +1,6 @@
 """Write the scripts from whose data `tokens.js` computes the cost of a reader's traffic.
 
-The traffic is a rate of requests to a decoder, with the lengths of prompts and answers. In the
-browser, `tokens.js` loads these scripts:
-
-- one for all decoders, with the machines' prices, and the formulas for predicted times and costs
-- one for each decoder, with prices of APIs, and with formulas for times and costs on machines that
-  were measured, for each measured number of simultaneous sequences
-- one for each decoder and precision, with predicted times to decode a token, and a polynomial's
-  coefficients for the time to read a prompt
+The traffic is a rate of requests to a decoder, with the lengths of prompts and answers.
 """
 
 from __future__ import annotations
@@ -54,10 +47,9 @@ _SHARE = symbol("share")
 def token_files(report: Report, names: Collection[str] | None = None) -> Iterator[tuple[str, str]]:
     """Yield address and text of each script: one for all decoders together, several for each.
 
-    The common script has the machines' prices and the formulas for predicted times. Each decoder
-    has a script with its measured times and its APIs. It also has one script for each precision,
-    with a list of predicted times that may be empty. ``names`` are the decoders' ids. None means
-    every decoder with measured times or with an entry in ``report.tokens``.
+    The common script has machines' prices and formulas for predicted times. Each decoder has a
+    script with its APIs and measured times, and a script of predicted times for each precision.
+    ``names`` are decoders' ids; None means all with measured times or in ``report.tokens``.
     """
     hardware = report.catalogue.hardware.values()
     machines = {machine.id: _machine(report, published_machine(machine)) for machine in hardware}
@@ -161,10 +153,7 @@ def _machine(report: Report, machine: Machine) -> Json:
 
 
 def _token_seconds_program() -> Json:
-    """Formulas for the seconds to read a prompt and to write a token, as JSON for the browser.
-
-    They are for one copy of a model.
-    """
+    """JSON formulas for the seconds to read a prompt and write a token on one copy of a model."""
     # The seconds to decode a token with an empty cache are ``step`` for all sequences together, and
     # ``alone`` for a single sequence.
     sequences, step, alone, cached, once, loaded, room = map(
@@ -223,19 +212,14 @@ def _token_cost_program() -> Json:
 def _cost_formulas(request_seconds: Sequence[Decimal], tokens: Decimal) -> dict[str, Decimal]:
     """Formulas, by name, for the cost of a million tokens; the browser evaluates them.
 
-    Arguments and results are annotated as Decimal, but arithmetic with symbols records a formula
-    instead of a number. A request has ``tokens`` tokens. ``request_seconds`` has the low end, the
-    mean and the high end of the seconds that a machine needs for a request. The browser also sets
-    the symbols ``rate`` (requests a second), ``hour`` (a machine's hourly cost) and ``api_request``
-    (an API's cost of a request). The formulas are:
+    Values are annotated as Decimal, but arithmetic with symbols records formulas.
+    ``request_seconds`` has the low end, mean and high end of a machine's time for a request of
+    ``tokens`` tokens. The browser sets ``rate`` (requests a second), ``hour`` (a machine's hourly
+    cost) and ``api_request`` (an API's cost of a request).
 
-    - ``machines``: the number of machines that the load needs
-    - ``low``, ``mean``, ``high``: the cost of a million tokens if these machines are rented all the
-      time, idle or not
-    - ``full_low``, ``full``, ``full_high``: the cost of a million tokens on a machine that is never
-      idle
-    - ``turn``: the requests a second above which a machine costs less than the API; 0 if the
-      machine cannot serve so many requests
+    The load needs ``machines`` machines. ``low``, ``mean`` and ``high`` are costs if these are
+    rented all the time, ``full_low``, ``full`` and ``full_high`` if a machine is never idle. Above
+    ``turn`` requests a second, a machine costs less than the API; 0 if it cannot serve so many.
     """
     machines = [machines_for(_RATE, seconds) for seconds in request_seconds]
     low, mean, high = (rented_per_million(_HOUR, count, _RATE, tokens) for count in machines)

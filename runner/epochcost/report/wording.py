@@ -152,11 +152,7 @@ def place_words(price: Price) -> str:
 
 
 def plan_note(price: Price, *, through_month: bool = False) -> str:
-    """Describe a price: provider, plan, hourly amount, date and unconfirmed values.
-
-    An owned machine has no hourly amount. If ``through_month``, the amount is the average of a
-    machine that runs all month.
-    """
+    """Describe a price; ``through_month`` averages the hourly amount over a month of use."""
     doubt = f"; {price.unconfirmed_words} unconfirmed" if price.unconfirmed_words else ""
     about = month_hour_words if through_month else hour_about
     hour = [] if price.owned else [f"{about(price)} an hour"]
@@ -182,11 +178,9 @@ def billing_words(rule: Billing) -> str:
 
 
 def ratio_words(observed: Observation) -> str:
-    """Format a note on the time of our training step relative to PyTorch's, if one is due.
+    """Format a note on our training step's time relative to PyTorch's; empty if none is needed.
 
-    The note is due if our step is slower. It is also due if the steps were not compared at this
-    batch size and these sizes of graph dimensions. Otherwise, the text is empty. It is also empty
-    if the observation is not a measured training.
+    The note says that our step is slower, or that sizes such as this batch size were not compared.
     """
     if observed.kind != "measured" or observed.mode != "training":
         return ""

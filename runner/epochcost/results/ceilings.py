@@ -1,7 +1,6 @@
 """The measured peak rates ("ceilings") of a machine in multiplying matrices and copying memory.
 
-Each host and execution provider has a file, ``<hardware>/ceilings/<provider>-<host>.json``, which a
-new measurement replaces. Only raw times are stored. Readers compute the rates from them.
+A new measurement replaces the file ``<hardware>/ceilings/<provider>-<host>.json``.
 """
 
 from __future__ import annotations
@@ -36,11 +35,7 @@ class MeasuredRate(Record):
 
 
 class Ceiling(Record):
-    """Measured peak rates for a number of threads and a precision.
-
-    ``product_seconds`` are times of multiplying two square matrices of side ``matrix_side``.
-    ``copy_seconds`` are times of copying ``copied_bytes`` in memory. For a GPU, ``threads`` is 1.
-    """
+    """Times of products of square matrices and of copying memory; ``threads`` is 1 for a GPU."""
 
     threads: Count
     precision: Precision = "fp32"
@@ -63,8 +58,7 @@ class Ceiling(Record):
 class Ceilings(HostSidecar):
     """Peak rates of a host in multiplying matrices and copying memory, as measured there.
 
-    ``anchors`` occurs only in old files and is ignored. ``ceilings`` are in ascending order of
-    threads for each precision. ``contradictions`` are differences between the host and its spec.
+    For each precision, threads ascend. ``contradictions`` are differences between host and spec.
     """
 
     folder: ClassVar[str] = "ceilings"

@@ -1,9 +1,7 @@
-"""Checks that refuse implausible results; each check detects one kind of mistake.
+"""Checks that refuse implausible results; each check detects one kind of honest mistake.
 
-The checks detect honest mistakes: a file under another machine's name, an edited number, a wrong
-unit or a wrong clock. A careful forgery passes; only measuring again reveals it. ``records`` and
-``submissions`` check the form of a file. ``sidecar_faults`` checks stored records that are not
-results, such as trainings and payments.
+A careful forgery passes; only measuring again reveals it. ``records`` and ``submissions`` check the
+form of a file, and ``sidecar_faults`` checks records that are not results.
 """
 
 from __future__ import annotations
@@ -40,10 +38,7 @@ _FEWEST_TO_DIFFER = 5
 
 @dataclass(frozen=True)
 class Claim:
-    """A result to check, and the catalogue of specs against which the result is checked.
-
-    ``now`` is the time of the check. ``counted`` caches the FLOPs of one example for each model.
-    """
+    """A result to check at the time ``now``; ``counted`` caches the FLOPs of one example."""
 
     result: Result
     catalogue: Catalogue
@@ -53,10 +48,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Check:
-    """A check of results: its name, the mistake that it detects, and a testing function.
-
-    ``fault`` returns a message, or None if the result in the claim is plausible.
-    """
+    """A check for the mistake ``catches``; ``fault`` returns a message, or None without a fault."""
 
     name: str
     catches: str
@@ -96,11 +88,7 @@ def _host(claim: Claim) -> str | None:
 def another_machine(
     hardware: Hardware, environment: Environment, stated: tuple[str, ...]
 ) -> str | None:
-    """A message if the host in ``environment`` differs from the spec ``hardware``, else None.
-
-    Each difference is a text. The differences in ``stated``, which the result or record itself
-    lists in its field ``contradictions``, are accepted.
-    """
+    """A message if the host differs from its spec beyond the ``stated`` differences, else None."""
     unsaid = [text for text in contradictions(hardware, environment) if text not in stated]
     return f"environment: expected {hardware.name}, got {'; '.join(unsaid)}" if unsaid else None
 
@@ -135,10 +123,7 @@ def _date(claim: Claim) -> str | None:
 
 
 def wrong_clock(key: str, begun: dt.datetime, ended: dt.datetime, now: dt.datetime) -> str | None:
-    """A message that begins with ``key`` if a record's times show a wrong clock, else None.
-
-    The clock is wrong if ``begun`` is before November 2026 or ``ended`` over an hour after ``now``.
-    """
+    """A message if times are before November 2026 or over an hour after ``now``, else None."""
     if begun < _FIRST_RESULT:
         return f"{key}: expected {_FIRST_RESULT:%Y-%m-%d} or later, got {begun:%Y-%m-%d}"
     if ended > now + _MOST_AHEAD:
@@ -276,10 +261,7 @@ CHECKS = (
 
 
 def why_unwatched(result: Result) -> str | None:
-    """A message if a round of ``result`` lacks the duration of its sampling phase, else None.
-
-    Without this duration, the sum of the samples cannot be checked.
-    """
+    """A message if a round of ``result`` lacks the duration of its sampling phase, else None."""
     measurement = result.measurement
     turns = measurement.rounds or (measurement,)
     if measurement.served is not None or all(turn.conditions for turn in turns):

@@ -1,7 +1,6 @@
 """Records of the machine and the software that ran a trial, and of the conditions during sampling.
 
-Conditions are the load by other programs, lowered clocks, and energy. ``measure.watch`` reads the
-conditions, and ``results.stability`` derives warnings from them.
+``measure.watch`` reads the conditions, and ``results.stability`` derives warnings from them.
 """
 
 from __future__ import annotations
@@ -31,8 +30,7 @@ CloudProvider = Literal["AWS EC2", "Google Compute Engine", "Azure"]
 class Gpu(Record):
     """A GPU as its driver describes it; values that the driver does not state are None.
 
-    ``mig`` says whether the GPU is partitioned. ``Conditions.devices`` names GPUs by their
-    ``pci_address``. ``compute_capability`` is NVIDIA's version number, such as 8.9.
+    ``mig`` says whether the GPU is partitioned. ``compute_capability`` is a number such as 8.9.
     """
 
     name: str | None
@@ -71,10 +69,8 @@ class Instance(Record):
 class Environment(Record):
     """The machine and its software during a measurement; unknown values are None, never zero.
 
-    ``fingerprint`` is a hash of CPU, cores, memory and GPUs. ``cpu_quota`` (CPUs) and
-    ``memory_limit_bytes`` are limits of the control groups, None without a limit. ``revision`` is
-    the measuring code's commit, ``modified`` whether it had uncommitted changes. ``unknown`` gives
-    the reason for each None.
+    ``cpu_quota`` (in CPUs) and ``memory_limit_bytes`` are None without a limit. ``modified`` says
+    whether the code at ``revision`` had uncommitted changes. ``unknown`` has reasons for None.
     """
 
     fingerprint: HexDigits
@@ -102,10 +98,7 @@ class Environment(Record):
 
 
 class Software(Record):
-    """The software of a worker process: the runtime as ``package==version``, Python, and packages.
-
-    A result stores these fields in its ``Environment``.
-    """
+    """The software of a worker process; ``runtime`` has the form ``package==version``."""
 
     runtime: str
     python: str
@@ -122,11 +115,7 @@ def fingerprint(
     memory_bytes: int,
     gpus: tuple[Gpu, ...],
 ) -> str:
-    """Hash a host's CPU, cores, memory in GiB and GPUs to 16 hexadecimal digits.
-
-    Drivers and kernels are left out, since an update does not make another machine. Memory is
-    rounded because the part that a kernel reserves varies from boot to boot.
-    """
+    """Hash CPU, cores, memory (rounded to GiB) and GPUs, not drivers, to 16 hexadecimal digits."""
     parts = [cpu, physical_cores, logical_cpus, round(memory_bytes / _GIB)]
     parts += [f"{gpu.name}/{round((gpu.memory_bytes or 0) / _GIB)}" for gpu in gpus]
     return hashlib.sha256("|".join(map(str, parts)).encode()).hexdigest()[:16]
@@ -135,12 +124,11 @@ def fingerprint(
 class Conditions(Record):
     """Conditions on the machine while the samples were taken, and the trial's device memory.
 
-    ``others_cpus`` is how many CPUs other programs kept busy on average. ``steal_share`` is the
-    share of CPU time that the hypervisor gave to other machines. For a pinned trial, both cover its
-    CPUs and their hardware siblings. ``frozen_seconds`` is the time for which a CPU quota stopped
-    the trial. ``throttles`` are the reasons for lowered clocks, empty if none was lowered.
-    ``devices`` are the GPUs' PCI bus addresses, ``device_memory_bytes`` the worker's peak memory on
-    these GPUs. ``unknown`` gives the reason for each None.
+    ``others_cpus`` is how many CPUs other programs kept busy on average, ``steal_share`` the share
+    of CPU time that the hypervisor gave to other machines. For a pinned trial, both cover its CPUs
+    and their hardware siblings. A CPU quota stopped the trial for ``frozen_seconds``. ``throttles``
+    is empty if no clock was lowered. ``devices`` are PCI bus addresses of GPUs, and
+    ``device_memory_bytes`` is the worker's peak memory there. ``unknown`` has reasons for None.
     """
 
     seconds: FiniteSeconds
@@ -157,11 +145,7 @@ class Conditions(Record):
 
 
 class MeteredEnergy(Record):
-    """The energy that a meter counted during ``seconds`` of the sampling.
-
-    ``of`` is the part of the machine that the meter covers: the CPU's package (its cores and the
-    rest of the die), the memory, or one GPU with its memory.
-    """
+    """The energy that a meter counted; "cpu" is the whole package, "gpu" includes its memory."""
 
     meter: str
     of: Literal["cpu", "memory", "gpu"]

@@ -1,8 +1,4 @@
-"""Types for the values of stored records, with bounds that no real machine or clock exceeds.
-
-The bounds keep later sums, products and dates from overflowing. ``checks`` compares values of a
-record with each other.
-"""
+"""Types for values of stored records; their bounds keep later sums and dates from overflowing."""
 
 from __future__ import annotations
 
@@ -68,10 +64,7 @@ _FLAT = {("trial", "session"), ("trial", "work")}
 
 
 def read_record(kind: type[RecordT], data: bytes) -> RecordT:
-    """Parse the bytes of a file into a record strictly: neither "2" nor 2.0 is an integer.
-
-    Raises pydantic's ValidationError if the bytes are no valid record.
-    """
+    """Parse strictly ("2" and 2.0 are no integers); raises ValidationError for invalid records."""
     return kind.model_validate_json(data, strict=True)
 
 

@@ -1,8 +1,4 @@
-"""Write files completely or not at all, and lock folders so that only one process writes.
-
-A reader sees either the old file or the whole new file. ``results.store`` decides what the files
-contain.
-"""
+"""Write files completely or not at all, and lock folders so that only one process writes."""
 
 from __future__ import annotations
 
@@ -28,9 +24,8 @@ def write_atomically(
 ) -> None:
     """Write ``data`` to ``path`` so that a reader sees either the old file or the whole new file.
 
-    The new file gets the permissions of the file that it replaces. If the disk is full or the
-    folder cannot be written, raises CapabilityError, or the error that ``refusal`` makes. The old
-    file then stays unchanged.
+    The new file gets the permissions of the old file. Raises CapabilityError, or the error that
+    ``refusal`` makes, if the disk is full or the folder cannot be written.
     """
     try:
         _write_and_replace(path, data)
@@ -86,10 +81,7 @@ def storage_error(folder: Path, error: OSError) -> CapabilityError:
 
 
 def unwritable(folder: Path, error: OSError) -> CapabilityError:
-    """The error for a folder that takes no new file; its message says what to do.
-
-    For the folder of measured results, callers use ``storage_error`` instead.
-    """
+    """The error for a folder that takes no new file; for results, see ``storage_error``."""
     remedy = "make this folder, or name another"
     if is_full(error):
         remedy = "free some space there"
@@ -130,11 +122,9 @@ def _sync_folder(folder: Path) -> None:
 
 @contextlib.contextmanager
 def exclusive_lock(folder: Path) -> Iterator[None]:
-    """Lock ``folder``, which must exist, for this process.
+    """Lock ``folder``, which must exist, until the context or the process ends.
 
-    The kernel unlocks the folder when the process ends. The lock is on the folder itself, so that
-    no lock file is left behind. Raises CapabilityError if another process has the lock or the file
-    system has no locks.
+    Raises CapabilityError if another process has the lock, or if the file system has no locks.
     """
     with contextlib.ExitStack() as resources:
         try:
@@ -157,8 +147,7 @@ def exclusive_lock(folder: Path) -> Iterator[None]:
 def workplace(root: Path, prefix: str) -> Iterator[Path]:
     """Create an empty folder below ``root`` for this process, and remove it at the end.
 
-    The folder's name begins with ``prefix``. Other folders with this prefix are removed if the
-    processes that created them have ended.
+    Other folders with this ``prefix`` are removed if the processes that created them have ended.
     """
     root.mkdir(parents=True, exist_ok=True)
     with contextlib.ExitStack() as resources:
@@ -182,7 +171,7 @@ def _remove_remains(root: Path, prefix: str) -> None:
 
 @contextlib.contextmanager
 def locked(folder: Path, how: int = fcntl.LOCK_EX) -> Iterator[None]:
-    """Wait for the lock of a folder and hold it until the context or the process ends.
+    """Wait for the lock of a folder, and hold it until the context or the process ends.
 
     With ``fcntl.LOCK_NB`` in ``how``, the function raises BlockingIOError instead of waiting.
     """

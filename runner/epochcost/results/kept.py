@@ -1,8 +1,6 @@
-"""A cache of computed values, with a file for each value.
+"""A cache of computed values, with a file for each value; it may be deleted at any time.
 
-A file's name is a digest of the inputs, the computing code, and the versions of NumPy and onnx.
-Damaged files are ignored. Nothing is stored in a folder that cannot be written. The cache may be
-deleted at any time.
+Damaged files are ignored. Nothing is stored in a folder that cannot be written.
 """
 
 from __future__ import annotations
@@ -42,11 +40,10 @@ LIBRARY = str(Path(onnxstep.errors.__file__).parent)
 
 @dataclass(frozen=True)
 class Keep(Generic[ValueT]):
-    """A cache of the values of one ``kind``, with a file for each value.
+    """A cache of the values of one ``kind``; ``form`` validates a file's pair (digest, value).
 
-    A file contains a pair (digest, value), which ``form`` validates. The digest is a hash of the
-    value's key and of the computing code, so a change of the code makes stored values invalid.
-    ``code`` names the modules and folders of this code, relative to this package or absolute.
+    The digest depends on the key, the versions of NumPy and onnx, and the computing ``code``:
+    modules and folders, relative to this package or absolute.
     """
 
     kind: str
@@ -54,10 +51,7 @@ class Keep(Generic[ValueT]):
     code: tuple[str, ...]
 
     def value(self, folder: Path | None, key: object, compute: Callable[[], ValueT]) -> ValueT:
-        """The value for a key: read from ``folder``, or else computed and stored in ``folder``.
-
-        Two keys are equal if their ``repr`` is equal.
-        """
+        """The value for a key (its ``repr``): read from ``folder``, or computed and stored."""
         if folder is None:
             return compute()
         # Computed once, because keys may be large.

@@ -1,8 +1,7 @@
 """Find contradictions between a machine and its spec, and bound a machine's FLOP/s.
 
-A property, such as the number of CPUs, is compared only if both the spec and the machine state it.
-The upper bound of FLOP/s detects measured times that are too short to be true. Measured FLOP/s,
-which are compared with the bound, count only the forward pass, even in training.
+A property is compared only if both spec and machine state it. Measured FLOP/s, which should not
+exceed the bound, count only the forward pass, even in training.
 """
 
 from __future__ import annotations
@@ -67,11 +66,7 @@ def require_plausible(hardware: Hardware, environment: Environment, *, as_is: bo
 
 
 def contradictions(hardware: Hardware, environment: Environment) -> tuple[str, ...]:
-    """Differences between the machine in ``environment`` and the spec ``hardware``, as texts.
-
-    Empty if the spec is marked as ``detected``, because such a spec takes its values from the
-    machine.
-    """
+    """Differences between a machine and its spec, as texts; none for a ``detected`` spec."""
     if hardware.detected:
         return ()
     return (
@@ -143,8 +138,8 @@ def _chip_differences(gpu: Gpu, chip: Accelerator) -> Iterator[str]:
 def same_chip(driver_name: str, spec_name: str) -> bool:
     """Whether a GPU's name in its driver and a name in a spec mean the same chip.
 
-    The model number must be a word in both: ``NVIDIA A100-SXM4-40GB`` is an ``A100 SXM4 (40 GB)``,
-    an ``NVIDIA L40S`` is no ``L4``. Form factors and memory sizes are not compared.
+    The model number must be a word in both: an ``NVIDIA L40S`` is no ``L4``. Form factors and
+    memory sizes are not compared.
     """
     numbers = [word for word in _parts(spec_name) if any(letter.isdigit() for letter in word)]
     return not numbers or numbers[0] in _parts(driver_name)
@@ -171,10 +166,7 @@ def _is_of_type(hardware_id: str, instance_type: str) -> bool:
 
 
 def example_flops(catalogue: Catalogue, model: Model, counted: FlopsByModel) -> float | None:
-    """Operations of the forward pass of one example; None if the graph cannot be read or counted.
-
-    ``counted`` caches the number of operations by model.
-    """
+    """FLOPs of an example's forward pass, cached in ``counted``; None if they cannot be counted."""
     if model.id not in counted:
         counted[model.id] = None
         if model.graph is not None:
@@ -220,11 +212,7 @@ def gpu_copy(chips: Sequence[Accelerator]) -> float:
 def gpus_of(
     catalogue: Catalogue, hardware: Hardware, environment: Environment, device: int = 0
 ) -> Sequence[Accelerator]:
-    """The GPUs that the spec ``hardware`` lists.
-
-    If the spec lists none, the result is all GPUs in the catalogue whose name agrees with the name
-    of the host's GPU number ``device``.
-    """
+    """The spec's GPUs; if none, all of the catalogue named like the host's GPU ``device``."""
     gpus = environment.gpus
     name = gpus[device].name if device < len(gpus) else None
     every = (chip for machine in catalogue.hardware.values() for chip in machine.accelerators)

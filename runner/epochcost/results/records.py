@@ -1,8 +1,6 @@
 """Records of a measurement: raw samples, the reason why sampling ended, and conditions.
 
-Statistics are never stored. Readers compute them from the samples. ``parse_result`` and
-``serialise_result`` convert results from and to the bytes of their files. Stored files are never
-edited.
+Readers compute statistics from the samples; none are stored. Stored files are never edited.
 """
 
 from __future__ import annotations
@@ -72,8 +70,7 @@ Emulated = Literal["a smaller instance of the same family"]
 class Placement(Record):
     """The numbers of nodes that each execution provider ran, by operator type.
 
-    ``provider`` is the provider that the trial asked for. Providers have ONNX Runtime's names.
-    Trials with onnxruntime-genai count the nodes in the graph's file, executed or not.
+    The trial asked for ``provider``. Trials with onnxruntime-genai also count unexecuted nodes.
     """
 
     provider: str
@@ -81,11 +78,10 @@ class Placement(Record):
 
 
 class Pinning(Record):
-    """The pinning of all threads of a trial's worker process to the logical CPUs ``cpus``.
+    """The pinning of all threads of a trial's worker process to logical CPUs, by kernel number.
 
-    The pinning emulates a smaller instance, but does not limit memory, caches and clock.
-    ``siblings`` are the other hardware threads of the same cores, which the worker did not use.
-    CPUs have the kernel's numbers. ``cores`` and ``numa_nodes`` count the cores and NUMA nodes of
+    Pinning emulates a smaller instance, but does not limit memory, caches and clock. ``siblings``
+    are the unused hardware threads of the same cores. ``cores`` and ``numa_nodes`` count those of
     ``cpus``, None if the kernel does not state them. ``threads`` counts ONNX Runtime's threads.
     """
 
@@ -105,10 +101,9 @@ class Pinning(Record):
 class OutputDifference(Record):
     """The difference between an output in the trial's precision and the same output in fp32.
 
-    ``relative_to_norm`` is the Euclidean norm of the differences divided by that of the fp32
-    output, None if the latter is zero. ``largest_changed`` is the share of rows (along the last
-    axis) whose largest element is not where it is in fp32. It is None for outputs of one axis and
-    for rows of one element.
+    ``relative_to_norm`` is the Euclidean norm of the difference ÷ that of the fp32 output, None if
+    the latter is zero. ``largest_changed`` is the share of rows (last axis) whose largest element
+    is elsewhere in fp32. It is None for outputs of one axis and for rows of one element.
     """
 
     output: str
@@ -120,8 +115,8 @@ class OutputDifference(Record):
 class Agreement(Record):
     """Comparison of outputs in the trial's precision with outputs in fp32, for equal inputs.
 
-    ``examples`` is the number of compared examples, all from the trial's first batch. The
-    comparison says nothing about accuracy, since the parameters are drawn at random.
+    All ``examples`` are from the first batch. The comparison says nothing about accuracy, since the
+    parameters are drawn at random.
     """
 
     examples: Count
@@ -144,9 +139,8 @@ class Agreement(Record):
 class Round(Record):
     """The record of a round of a trial; each round runs in a new process.
 
-    A `Measurement` lists the warm-up times and the samples of all rounds, one round after the
-    other. ``warmup_steps`` and ``samples`` say how many of these times belong to this round. All
-    other fields are as in `Measurement`, for this round alone.
+    ``warmup_steps`` and ``samples`` say how many of the times in `Measurement` belong to this
+    round. All other fields are as in `Measurement`, for this round alone.
     """
 
     started_at: Timestamp
@@ -165,12 +159,11 @@ class Round(Record):
 class Measurement(Record):
     """Times of a trial's steps, in order, and other values that the worker measured.
 
-    ``samples_seconds`` has the durations of the steps after the warm-up: at least two, or none if
-    LoadGen measured latencies (``served``). A training has held-out losses before its first step
-    and after its last step. ``peak_memory_bytes`` is the memory of the worker's process.
-    ``conditions`` and ``energy`` cover only the sampling phase. ``pinning`` is None if the worker
-    could run on every CPU. ``rounds`` is empty if one process took all samples, else it has a
-    record for each process. Times and step counts cover all rounds, but losses and ``placement``
+    ``samples_seconds`` has the steps after the warm-up: at least two, or none if LoadGen measured
+    latencies (``served``). Held-out losses are from before the first and after the last training
+    step. ``peak_memory_bytes`` is that of the worker's process. ``conditions`` and ``energy`` cover
+    only the sampling phase. ``pinning`` is None if the worker could run on every CPU. ``rounds`` is
+    empty for a single process. Times and step counts cover all rounds, but losses and ``placement``
     are from the last process.
     """
 
@@ -224,9 +217,8 @@ class Measurement(Record):
 class Result(Record):
     """A trial's measurement on a machine, and all data that are needed to check it.
 
-    ``contradictions`` are differences between the machine and the spec of ``hardware`` that the
-    user accepted. ``spec_files`` maps ``kind/id`` of model and machine to the SHA-256 of their TOML
-    files.
+    The user accepted the ``contradictions`` to the spec of ``hardware``. ``spec_files`` maps
+    ``kind/id`` of model and machine to the SHA-256 of their TOML files.
     """
 
     format_version: Count
@@ -278,10 +270,7 @@ class NewerResultError(DamagedResultError):
 
 
 def serialise_result(result: Result) -> bytes:
-    """The bytes of a result's file, with a line for each key so that changes are readable.
-
-    All samples are on one line.
-    """
+    """The bytes of a result's file, with a line for each key and one line for all samples."""
     text = json.dumps(result.model_dump(mode="json"), indent=1, ensure_ascii=False, allow_nan=False)
     return (_NUMBERS_ON_LINES.sub(_on_one_line, text) + "\n").encode()
 

@@ -1,12 +1,9 @@
 """Runs that a person measured with another tool, and imported from the tool's output.
 
-Each run is stored as ``<hardware>/reported/<model>-<digest>-<position>.json``. ``<digest>`` is the
-beginning of a hash of the tool's output file, and ``<position>`` is the run's place in this output
-file. If a person imports the same output file again, for instance with another price, the new
-records replace the old ones.
+Each run is stored as ``<hardware>/reported/<model>-<digest>-<position>.json``, with a digest of the
+tool's output file and the run's place in it. A repeated import replaces the records.
 
-History of ``reported_version``:
-1  first form.
+History of ``reported_version``: 1 is the first form.
 """
 
 from __future__ import annotations
@@ -33,8 +30,7 @@ from epochcost.specs.hardware import Hardware
 class Terms(Record):
     """Facts that the reporter of a run states: number of GPUs and machines, price, and software.
 
-    ``price`` is the id of a price plan of the machine. ``gpu_hour`` is the price of an hour of one
-    GPU in dollars. If both are None, the usual price of the machine applies.
+    ``gpu_hour`` is in dollars. Without it and ``price`` (a plan's id), the usual price applies.
     """
 
     gpus: Count | None = None
@@ -52,12 +48,7 @@ class Terms(Record):
 
 
 class ReportedRun(Sidecar):
-    """A model's run that another tool measured, with statements of the person who reports it.
-
-    ``run`` is read from the tool's output file. ``source_digest`` identifies that file, and
-    ``position`` is the run's place in that file. ``terms`` has the statements, such as the price
-    and the number of GPUs.
-    """
+    """A run from a tool's output file (``source_digest``), with the ``terms`` of its reporter."""
 
     folder: ClassVar[str] = "reported"
     described: ClassVar[str] = "a reported run of a model"
@@ -70,22 +61,17 @@ class ReportedRun(Sidecar):
 
     @property
     def work(self) -> str:
-        """The name of this record's file without its suffix.
-
-        The name consists of the model, the first digits of the digest of the tool's output file,
-        and the run's position in that output file.
-        """
+        """The file's name without its suffix: model, digest of the output file, and position."""
         return f"{self.model}-{self.source_digest[:ID_DIGITS]}-{self.position}"
 
 
 def reported_runs(
     catalogue: Catalogue, path: Path, model: str, hardware: str, terms: Terms
 ) -> tuple[ReportedRun, ...]:
-    """The runs in the tool's output file ``path``, each with what the reporter states.
+    """The runs in the tool's output file ``path``, each with the reporter's ``terms``.
 
-    ``terms`` are these statements, such as the price and the number of GPUs. Raises InputError if
-    they contradict the file or the catalogue, for example if the price is that of another machine.
-    Raises ResultError if no supported tool wrote the file.
+    Raises InputError if ``terms`` contradict the file or the catalogue, for example with a price of
+    another machine. Raises ResultError if no supported tool wrote the file.
     """
     catalogue.decoder(model)
     machine = catalogue.machine(hardware)
@@ -110,9 +96,8 @@ def reported_runs(
 def _with_device_counts(terms: Terms, run: ToolRun, machine: Hardware, file_name: str) -> Terms:
     """Fill in the numbers of GPUs and machines that ``terms`` lacks.
 
-    The number of GPUs comes from the reporter, else the file, else the file's name (``…_gpus_16_…``
-    of InferenceX), else the machine's spec. The default number of machines is the smallest that
-    has this many GPUs. Raises InputError if the reporter's numbers contradict the file or the spec.
+    The number of GPUs is the file's, else that in its name (``…_gpus_16_…`` of InferenceX), else
+    the spec's. Raises InputError if the reporter's numbers contradict the file or the spec.
     """
     each = sum(accelerator.count for accelerator in machine.accelerators)
     if not each:

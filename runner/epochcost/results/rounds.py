@@ -1,8 +1,6 @@
 """Join the rounds of a trial into one measurement, and summarise that measurement.
 
-The top-level fields of a measurement cover all its rounds, so that readers need not consider
-rounds. ``Round`` has the details of each round. All pages take mean, interval and percentiles from
-``summary_of``, so that all intervals include the variance between rounds.
+All pages use ``summary_of``, so that all intervals include the variance between rounds.
 """
 
 from __future__ import annotations
@@ -30,10 +28,9 @@ def round_count(measurement: Measurement) -> int:
 def add_round(earlier: Measurement | None, new: Measurement, demanded: float) -> Measurement:
     """Append ``new`` as the last round of a measurement; ``earlier`` is None for the first round.
 
-    The result's ``stop_reason`` is "precise" if half the width of the mean time's confidence
-    interval, divided by the mean, is at most ``demanded``. The result's ``agreement``, which
-    compares outputs with those in fp32, comes from the first round that has one. Fields that cannot
-    be joined, such as losses and placement, come from ``new``.
+    Sampling ends as "precise" if the relative half-width of the mean's confidence interval is at
+    most ``demanded``. The first ``agreement`` is kept. Other fields that cannot be joined, such as
+    losses, come from ``new``.
     """
     parts = [new] if earlier is None else [earlier, new]
     rounds = tuple(turn for part in parts for turn in _as_rounds(part))
@@ -141,10 +138,9 @@ def _sum(first: MeteredEnergy, second: MeteredEnergy) -> MeteredEnergy:
 
 
 def without_disturbed_rounds(result: Result) -> Result:
-    """The result without its rounds that other programs disturbed.
+    """The result without its rounds that other programs disturbed, unless these are all rounds.
 
-    If they disturbed all rounds, or none, the result is returned unchanged. The choice depends on
-    the recorded CPU load, never on the measured times, so that the mean has no bias.
+    The choice depends on the CPU load, never on measured times, so that the mean has no bias.
     """
     measurement = result.measurement
     cpus = watched_cpus(measurement, result.environment)
@@ -182,9 +178,8 @@ _summaries: dict[int, Summary] = {}
 def summary_of(result: Result) -> Summary:
     """Compute the mean of a result's sampled times, its confidence interval, and percentiles.
 
-    If other programs used much CPU time during the samples, this function lowers the interval's low
-    end, because an idle machine would have been faster. Results of LoadGen have no samples and are
-    not accepted.
+    Much CPU use by other programs lowers the interval's low end. LoadGen's results are not
+    accepted.
     """
     measurement = result.measurement
     summary = _summaries.get(id(measurement))
@@ -199,10 +194,7 @@ def summary_of(result: Result) -> Summary:
 
 
 def _lower_low_end(summary: Summary, others_cpus: float, cpus: int) -> Summary:
-    """Lower the interval's low end by the time that steps may have lost to other programs.
-
-    On average, these programs kept ``others_cpus`` of the trial's ``cpus`` CPUs busy.
-    """
+    """Lower the interval's low end by the time that steps may have lost to other programs."""
     # A step waits for its slowest thread, which may share its CPU with all other programs.
     # Convolutions on 2 CPUs beside busy loops, 27 November 2026: with 0.1, 0.23, 0.36, 0.72, 0.92
     # and 1.33 busy CPUs, steps lost 10, 22, 37, 56, 68 and 76 % of their speed.

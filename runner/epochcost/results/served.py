@@ -1,7 +1,6 @@
 """Records of a scenario of LoadGen: its runs, with summaries and raw latencies.
 
-Percentiles are defined as in LoadGen (mlcommons/inference, loadgen/results.cc). The percentile for
-``share`` is the item ``floor(count × share)``, counted from zero, of the sorted latencies.
+Percentiles are defined as in LoadGen (mlcommons/inference, loadgen/results.cc).
 """
 
 from __future__ import annotations
@@ -49,11 +48,10 @@ class Latency(Record):
 class TokenRun(Record):
     """LoadGen's statistics of tokens, for a run in which a decoder answers requests.
 
-    ``first`` summarises the times from a request's arrival to its first token. ``further``
-    summarises each answer's mean time per token after the first. ``read`` and ``written`` are the
-    numbers of tokens in all prompts and answers. The lists have one time for each request, in the
-    order of LoadGen's log. They are empty if the run only tested whether a rate of requests keeps
-    the bounds of latency.
+    ``first`` summarises the times to a request's first token, ``further`` each answer's mean time
+    per later token. ``read`` and ``written`` count the tokens of all prompts and answers. The lists
+    have one time for each request, in the order of LoadGen's log. They are empty if the run only
+    tested whether a rate keeps the bounds.
     """
 
     first: Latency
@@ -64,10 +62,7 @@ class TokenRun(Record):
     further_nanoseconds: tuple[NonNegativeInt, ...] = ()
 
     def keeps(self, requests: Requests) -> bool:
-        """Whether the times to the first and to further tokens keep the bounds in ``requests``.
-
-        The bounds apply to a percentile that ``requests`` states.
-        """
+        """Whether the latencies at the percentile of ``requests`` keep both of its bounds."""
         return all(
             latency.percentile(requests.percentile) <= bound_ms * _NANOSECONDS_A_MS
             for latency, bound_ms in (
@@ -77,11 +72,7 @@ class TokenRun(Record):
         )
 
     def good_share(self, requests: Requests) -> float | None:
-        """The share of the run's requests that keep both latency bounds of ``requests``.
-
-        The bounds are for the time to the first token, and for the mean time per further token.
-        None if the run has no times of single requests.
-        """
+        """The share of requests that keep both bounds; None without times of single requests."""
         pairs = list(zip(self.first_nanoseconds, self.further_nanoseconds, strict=True))
         if not pairs:
             return None
@@ -103,12 +94,11 @@ class TokenRun(Record):
 
 
 class LoadGenRun(Record):
-    """The record of a run of LoadGen.
+    """A run of LoadGen.
 
-    ``asked_samples_per_second`` is the rate of arrivals, ``samples_per_second`` that of completion.
-    ``kept_bound`` says whether latencies stayed within their bound. Both the rate of arrivals and
-    ``kept_bound`` are None in scenarios other than "server". ``valid`` says whether LoadGen accepts
-    the run.
+    Samples arrive at the rate ``asked_samples_per_second``. ``kept_bound`` says whether latencies
+    stayed within their bound. Both are None in scenarios other than "server". ``valid`` says
+    whether LoadGen accepts the run.
     """
 
     purpose: Purpose
@@ -127,10 +117,10 @@ class LoadGenRun(Record):
 class ServingRecord(Record):
     """All runs of a trial under LoadGen, in order.
 
-    ``reported`` is the index of the run that gives the result. It is None if latencies exceeded
-    their bound at every tried rate of arrivals. ``latencies_nanoseconds`` are that run's latencies,
-    empty if there are more than 50,000. ``detail_log`` is LoadGen's log of that run, or else of the
-    last run, in gzip and base64. ``start_seconds`` is a serving engine's time to become ready.
+    ``reported`` is the index of the run that gives the result, None if latencies exceeded their
+    bound at every rate. ``latencies_nanoseconds`` are that run's, empty if there are more than
+    50,000. ``detail_log`` is LoadGen's log of that run, or else of the last, in gzip and base64.
+    ``start_seconds`` is a serving engine's time to become ready.
     """
 
     loadgen: str
@@ -142,10 +132,7 @@ class ServingRecord(Record):
 
     @property
     def run(self) -> LoadGenRun | None:
-        """The run from which the trial's result is taken: the one with the index ``reported``.
-
-        None if latencies exceeded their bound at every rate.
-        """
+        """The run that gives the result; None if latencies exceeded their bound at every rate."""
         return None if self.reported is None else self.runs[self.reported]
 
     @model_validator(mode="after")

@@ -1,8 +1,4 @@
-"""Check stored records that are not results, such as sweeps, peak rates, trainings and payments.
-
-``results.checks`` checks results. Other records matter, too: if a stored peak rate were too high,
-every result of its machine would look slow.
-"""
+"""Check stored records that are not results, such as sweeps, peak rates, trainings and payments."""
 
 from __future__ import annotations
 
@@ -52,9 +48,8 @@ def sidecar_faults(catalogue: Catalogue, root: Path, now: dt.datetime) -> Iterat
 
 
 def ceiling_remarks(root: Path, hosts: Container[object]) -> Iterator[tuple[str, Path]]:
-    """Remarks for a reviewer about records of peak rates, each with the path of the record.
+    """Remarks on peak rates that differ from the spec or whose host has no result, with paths.
 
-    A record gets a remark if it differs from the machine's spec, or if its host has no result.
     ``hosts`` are the hosts with results, each as (machine, fingerprint of the environment).
     """
     for path, record in load_sidecars(root, Ceilings).records.items():

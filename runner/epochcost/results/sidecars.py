@@ -1,12 +1,9 @@
 """Records of the end of a sweep over batch sizes, and of the price of a trial's machine.
 
-`epochcost launch` starts machines and stores their prices. Batch sizes that ran in a sweep are
-stored as ordinary results. Readers of results skip the folders of the records in this module:
-``<hardware>/limits/<model>-<mode>-<provider>-<sweep>-<host>.json`` and
+The files are ``<hardware>/limits/<model>-<mode>-<provider>-<sweep>-<host>.json`` and
 ``<hardware>/payments/<trial>.json``.
 
-History of LIMIT_VERSION and of PAYMENT_VERSION:
-1  first form.
+History of LIMIT_VERSION and of PAYMENT_VERSION: 1 is the first form.
 """
 
 from __future__ import annotations
@@ -26,10 +23,7 @@ Amount = Annotated[Decimal, Field(ge=0, lt=10**9, allow_inf_nan=False)]
 
 
 class FailedSize(Record):
-    """A batch size that failed, and the first line of the error's message (``words``).
-
-    ``of_memory`` says whether the batch size failed for lack of memory.
-    """
+    """A batch size that failed (``of_memory``: for lack of memory) and the error's first line."""
 
     batch_size: Count
     words: str
@@ -39,8 +33,7 @@ class FailedSize(Record):
 class BatchLimit(HostSidecar):
     """The end of a sweep on one machine; ``trial`` is the trial of the smallest batch size.
 
-    ``sizes`` are the batch sizes that ran, in ascending order. ``reason`` tells people why the
-    sweep ended and, if memory was full, which memory.
+    ``sizes`` are those that ran, ascending. ``reason`` tells people why, and which memory was full.
     """
 
     folder: ClassVar[str] = "limits"
@@ -81,10 +74,10 @@ class BatchLimit(HostSidecar):
 class Payment(Sidecar):
     """The hourly price of a machine while `epochcost launch` ran a trial or sweep on it.
 
-    ``target`` and ``price`` are ids of specs. ``hourly`` comes from the price's spec or, if
-    ``engine_price``, from the tool that started the machine, such as SkyPilot. ``seconds`` is the
-    machine's time that the trial or sweep used. ``startup_seconds`` is the time from the request
-    for the machine to the first step, None if unknown, as for a machine that was running already.
+    ``hourly`` is from the spec ``price`` or, if ``engine_price``, from the tool that started the
+    machine, such as SkyPilot. The trial or sweep used the machine for ``seconds``.
+    ``startup_seconds`` is the time from the request for the machine to the first step, None if
+    unknown.
     """
 
     folder: ClassVar[str] = "payments"

@@ -1,8 +1,6 @@
 """Warnings that a measurement may not be repeatable, each with its reason and a remedy.
 
-The functions are pure: warnings follow from a stored measurement and its environment. A disturbance
-that was not measured, such as the load by other programs, gives no warning. The measurement's
-``conditions`` then say why the disturbance was not measured. Warnings change no number.
+A disturbance that was not measured gives no warning. Warnings change no number.
 """
 
 from __future__ import annotations
@@ -74,10 +72,7 @@ def disturbances_of(result: Result) -> frozenset[Cause]:
 
 
 def watched_cpus(measurement: Measurement, environment: Environment) -> int:
-    """The number of CPUs on which other programs can slow the measured steps.
-
-    For a pinned trial, these are the worker's CPUs and their hardware siblings, else all CPUs.
-    """
+    """CPUs on which other programs can slow the steps: all, or the pinned and their siblings."""
     pinned = measurement.pinning
     return environment.logical_cpus if pinned is None else len(pinned.affected_cpus)
 

@@ -1,8 +1,6 @@
 """The folder of results: ``<hardware>/<model>-<mode>-<provider>-b<batch>-<trial>-<host>.json``.
 
-``<trial>`` and ``<host>`` are the first digits of the trial's id and the host's fingerprint. A
-repeated trial on a host replaces its file. Other records of a machine, called sidecars, are in
-subfolders such as ``ceilings``.
+A repeated trial replaces its file. Other records, called sidecars, are in subfolders.
 """
 
 from __future__ import annotations
@@ -42,11 +40,7 @@ _HOST_DIGITS = 4
 
 @dataclass(frozen=True)
 class Loaded:
-    """The results in a folder.
-
-    ``files`` has the path of each result, in the order of ``results``. ``faults`` has a fault for
-    each file that is not a valid result.
-    """
+    """Valid results, their ``files`` in the same order, and a fault for each invalid file."""
 
     results: tuple[Result, ...]
     faults: tuple[Fault, ...]
@@ -70,10 +64,7 @@ class ResultStore:
         return path
 
     def find(self, trial: Trial, hardware: str, fingerprint: str) -> Result | None:
-        """The stored result of a trial on a host; None if the result is missing or damaged.
-
-        Raises NewerResultError if a newer version of epochcost wrote the file.
-        """
+        """A stored result; None if missing or damaged. Raises NewerResultError for a newer file."""
         path = self.path_of(trial, hardware, fingerprint)
         try:
             result = _read(path, self.folder)
@@ -134,8 +125,7 @@ def _read_bytes_below(path: Path, root: Path, most_bytes: int) -> bytes:
 def read_plain(path: Path, root: Path) -> bytes:
     """Read a file below ``root`` that another person may have written.
 
-    Raises DamagedResultError if the file is a link, is outside ``root``, is too large, or contains
-    text that is unsafe to print.
+    Raises DamagedResultError for a link, a place outside ``root``, a large file, or unsafe text.
     """
     if any(place.is_symlink() for place in (path, path.parent)):
         raise damaged(path, "expected a file of its own, got a link")
@@ -175,8 +165,7 @@ def _require_hardware(hardware: str, path: Path, folder: Path) -> None:
 class Sidecar(Record):
     """A stored record other than a result, such as a payment; a subclass is a kind of record.
 
-    Its file is ``<hardware>/<folder>/<file_stem>.json``. Each kind has a different ``folder``,
-    which readers of results skip. ``described`` is what error messages call a record of this kind.
+    Readers of results skip its ``folder``. ``described`` is the name of the kind in error messages.
     """
 
     folder: ClassVar[str]
@@ -199,20 +188,13 @@ class Sidecar(Record):
 
 
 class HostSidecar(Sidecar):
-    """A stored record about one host, such as its peak rates, that is not a result.
-
-    The name of the record's file ends in the first digits of the host's fingerprint.
-    """
+    """A record about one host; its file's name ends in the first digits of the fingerprint."""
 
     environment: Environment
 
     @property
     def file_stem(self) -> str:
-        """The name of this record's file without its suffix.
-
-        The name consists of ``work``, which says what the record is about, and the first digits of
-        the host's fingerprint.
-        """
+        """The file's name without suffix: ``work`` and the first digits of the fingerprint."""
         return f"{self.work}-{self.environment.fingerprint[:_HOST_DIGITS]}"
 
 
@@ -237,10 +219,7 @@ def write_sidecar(root: Path, record: Sidecar) -> Path:
 
 
 def load_sidecars(root: Path, kind: type[SidecarT]) -> LoadedSidecars[SidecarT]:
-    """Load all records of ``kind`` below ``root``, ordered by file name.
-
-    The result is empty if the folder is missing.
-    """
+    """Load records of ``kind`` below ``root`` by file name; none if the folder is missing."""
     records: dict[Path, SidecarT] = {}
     faults: list[Fault] = []
     for path in sorted(root.glob(f"*/{kind.folder}/*.json")):

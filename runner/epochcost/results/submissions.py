@@ -1,8 +1,4 @@
-"""Read other people's result files and check them against the project's specs and models.
-
-``results.checks`` checks results. ``results.sidecar_faults`` checks other records, such as
-payments. Checking runs no model and needs no package for measuring.
-"""
+"""Check other people's result files against the project's specs and models; no model runs."""
 
 from __future__ import annotations
 
@@ -35,10 +31,7 @@ _FEWEST_TO_COPY = 3
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A result that passed all checks, with a summary of its samples and remarks for a reviewer.
-
-    ``summary`` is None for a measurement by LoadGen, or if the caller did not request it.
-    """
+    """A result that passed all checks; ``summary`` is None for LoadGen, or if not requested."""
 
     path: Path
     title: str
@@ -51,8 +44,7 @@ class Submission:
 class ResultsCheck:
     """The outcome of a check: valid results (``submissions``), and a fault for each invalid file.
 
-    ``files`` is the number of checked result files, and ``records`` that of other checked files,
-    such as reported runs. ``sidecar_remarks`` are remarks on these, each with the record's path.
+    ``files`` is the number of result files, ``records`` that of others, such as reported runs.
     """
 
     files: int
@@ -62,10 +54,7 @@ class ResultsCheck:
     records: int = 0
 
     def files_by_remark(self) -> Mapping[str, Sequence[Path]]:
-        """The files to which each remark applies, so that a reviewer reads each remark once.
-
-        A remark is not a fault. It points to something that a reviewer should judge.
-        """
+        """The files for each remark; a remark is no fault, but a reviewer should judge it."""
         files: dict[str, list[Path]] = {}
         of_results = ((remark, each.path) for each in self.submissions for remark in each.remarks)
         for remark, path in (*of_results, *self.sidecar_remarks):
@@ -92,12 +81,9 @@ class _CheckContext:
     result_counts: Counter[_Host | str] = field(default_factory=Counter)
 
     def record(self, result: Result) -> str | None:
-        """Count a result, and look for an earlier result whose sampled times are the same.
+        """Count a result, and name an earlier one of another trial or host with the same times.
 
-        For an earlier result of another trial or host, the trial and machine are returned as text;
-        the new result is then faulty. Otherwise, None is returned. A result with fewer than
-        ``_FEWEST_TO_COPY`` sampled times is counted but not compared, because few times may be
-        equal by chance.
+        Returns None without such a result, and for few times, which may be equal by chance.
         """
         self.result_counts.update((_host(result), result.hardware))
         samples = result.measurement.samples_seconds
@@ -120,11 +106,10 @@ def check_results(
 ) -> ResultsCheck:
     """Check the result files in ``paths``, or without paths all result files below ``root``.
 
-    Other records in ``paths`` or below ``root``, such as reported runs, are checked too. A result
-    is outdated if the ONNX file or spec of its model has changed since. If ``paths`` are given, an
-    outdated result is a fault; otherwise, it is valid and gets a remark. Valid results get a
-    summary of their samples if ``paths`` are given or ``summarised`` is true. Raises InputError for
-    a path that is missing or has no JSON file.
+    Other records there, such as reported runs, are checked too. If the ONNX file or spec of a
+    result's model has changed since, this is a fault with ``paths``, else a remark. Valid results
+    get a summary if ``paths`` are given or ``summarised`` is true. Raises InputError for a path
+    that is missing or has no JSON file.
     """
     files = _files(root, paths)
     moment = now or dt.datetime.now(dt.UTC)

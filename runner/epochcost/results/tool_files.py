@@ -1,8 +1,7 @@
-"""Read the JSON files that serving benchmarks write; there is a function for each tool.
+"""Read the JSON files of serving benchmarks, in the formats of November 2026.
 
 The tools are vLLM (``bench serve --save-result``), GuideLLM (``benchmarks.json``), AIPerf
-(``profile_export_aiperf.json``) and InferenceX (``agg_….json``), in the formats of November 2026.
-The keys in a file show its tool.
+(``profile_export_aiperf.json``) and InferenceX (``agg_….json``).
 """
 
 from __future__ import annotations
@@ -83,13 +82,11 @@ class _ToolObject:
     ) -> _Figures:
         """Read the mean and the percentiles of a run's latencies, in seconds.
 
-        The latencies are the ``ToolRun`` fields ``first`` (time to first token), ``token`` (time
-        between tokens) and ``whole`` (time of a request). ``names`` are the tool's names of these
-        three. A latency's values are divided by its number in ``divisors``, which converts them to
-        seconds. ``statistics`` are the tool's names of the mean and of the percentiles 50, 90, 95,
-        99 and 99.9. ``form``, such as ``{name}/{statistic}``, makes a key path from the names of a
-        latency and a statistic. A percentile is left out if the run has too few ``requests`` for
-        it. If ``requests`` is None (unknown), percentiles above 50 are left out.
+        ``names`` are the tool's names of the ``ToolRun`` fields ``first``, ``token`` and ``whole``,
+        and ``divisors`` convert their values to seconds. ``statistics`` are the tool's names of the
+        mean and of the percentiles 50, 90, 95, 99 and 99.9. ``form``, such as
+        ``{name}/{statistic}``, makes a key path from both names. Percentiles that need more
+        ``requests`` are left out. If ``requests`` is None (unknown), all above 50 are left out.
         """
         figures: _Figures = {latency: {} for latency in _LATENCIES}
         for latency, name, divisor in zip(_LATENCIES, names, divisors, strict=True):
@@ -108,10 +105,7 @@ class _ToolObject:
 
 
 def read_tool_file(path: Path) -> tuple[ToolRun, ...]:
-    """The runs in a tool's file, at least one; raises ResultError for any other file.
-
-    GuideLLM's runs without an answered request are left out.
-    """
+    """A tool's runs that answered requests, at least one; raises ResultError for other files."""
     exports = [_ToolObject(document, path) for document in _read(path)]
     try:
         runs = tuple(

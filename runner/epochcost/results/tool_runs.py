@@ -1,8 +1,4 @@
-"""Runs of a serving benchmark as the benchmark tool reports them, and reasons to doubt them.
-
-This module defines the record that the readers in ``tool_files`` fill. Values are stored as the
-tool states them. If values contradict each other, the run gets a reason for doubt.
-"""
+"""Runs of a serving benchmark as the benchmark tool reports them, and reasons to doubt them."""
 
 from __future__ import annotations
 
@@ -27,10 +23,7 @@ Text = Annotated[str, Field(max_length=LONGEST_TEXT)]
 
 
 class Latency(Record):
-    """Mean and percentiles of one kind of latency over a run's requests, in seconds.
-
-    A field is None if the tool does not state it, or if the run has too few requests for it.
-    """
+    """Mean and percentiles in seconds; None if not stated, or if the run has too few requests."""
 
     mean: PositiveNumber | None = None
     p50: PositiveNumber | None = None
@@ -43,12 +36,11 @@ class Latency(Record):
 class ToolRun(Record):
     """A run of a benchmark: the load on a server, and measured values for all GPUs together.
 
-    Requests arrive at the rate ``offered_per_second``. If this rate is None, ``at_once`` requests
-    are always in progress. If ``at_once`` is None, too, all requests arrive at the start.
-    ``requests`` and ``failed`` are the numbers of answered and failed requests. ``read`` and
-    ``written`` are the numbers of tokens in prompts and answers. These four numbers and ``seconds``
-    are None if the file has only rates. ``first`` is the time to first token, ``token`` the time
-    between tokens, ``whole`` the time of a request.
+    Requests arrive at the rate ``offered_per_second``. If it is None, ``at_once`` requests are
+    always in progress. If both are None, all arrive at the start. ``requests`` and ``failed`` count
+    answered and failed requests, ``read`` and ``written`` the tokens of prompts and answers. These
+    counts and ``seconds`` are None if the file has only rates. ``first`` is the time to first
+    token, ``token`` the time between tokens, ``whole`` the time of a request.
     """
 
     tool: Literal["vLLM bench serve", "GuideLLM", "AIPerf", "InferenceX"]

@@ -1,7 +1,6 @@
 """Records of real trainings: the learning curve and the times of each repeat.
 
-Each host has a file in ``<hardware>/trainings/`` for each model, data set, batch size and target
-("aim"). New repeats are added to it. Costs are not stored.
+A file in ``<hardware>/trainings/`` has all repeats with the same settings. Costs are not stored.
 """
 
 from __future__ import annotations
@@ -54,9 +53,8 @@ class Point(Record):
 class Repeat(Record):
     """A training with one seed: its learning curve and its times.
 
-    ``reached_step`` is the step of the evaluation that met the aim, None if no evaluation did.
-    ``sessions`` counts how often the training was started or resumed. Steps that were repeated
-    after a crash count once.
+    ``reached_step`` is that of the evaluation that met the aim, None if none did. ``sessions``
+    counts starts and resumptions. Steps that were repeated after a crash count once.
     """
 
     seed: NonNegativeInt
@@ -92,8 +90,7 @@ class Repeat(Record):
 class Trainings(HostSidecar):
     """The repeats of a training on one host; ``aim`` is the target as a text, or "all epochs".
 
-    ``id`` is a digest of all settings, other than the seed, that affect the weights or the end of
-    the training.
+    ``id`` is a digest of all settings, other than the seed, that affect the weights or the end.
     """
 
     folder: ClassVar[str] = "trainings"
@@ -115,10 +112,7 @@ class Trainings(HostSidecar):
 
     @property
     def work(self) -> str:
-        """The part of the file's name that identifies the training.
-
-        The part has the model, data set, provider, batch size and first digits of ``id``.
-        """
+        """The start of the file's name: model, data set, provider, batch size, digits of ``id``."""
         work = f"{self.model}-{self.dataset}-{self.provider}-b{self.batch_size}"
         return f"{work}-{self.id[:ID_DIGITS]}"
 
@@ -132,11 +126,7 @@ class Trainings(HostSidecar):
 
 @dataclass(frozen=True)
 class Spread:
-    """Mean and standard deviation of a value over repeats.
-
-    ``half_width`` is half the width of the mean's 95 % confidence interval, which follows Student's
-    t distribution.
-    """
+    """Mean, standard deviation, and half the mean's 95 % confidence interval (Student's t)."""
 
     mean: float
     deviation: float | None

@@ -57,10 +57,7 @@ class TokenPrices(Spec):
     def undiscounted(
         self, prompt: Decimal, output: Decimal, cached_share: Decimal, written_share: Decimal
     ) -> Decimal:
-        """The cost of ``prompt`` and ``output`` tokens, without the discount for batches.
-
-        ``cached_share`` of the prompt is read from the cache, ``written_share`` is written to it.
-        """
+        """Cost of a request without the batch discount; arguments as in ``ApiPrice.request``."""
         full = read = self.input_per_million
         for share, price in (
             (cached_share, self.cached_input_per_million),
@@ -143,8 +140,7 @@ class ApiPrice(TokenPrices, _ModelOfProvider):
     ) -> Decimal:
         """The cost of a request with ``prompt`` and ``output`` tokens.
 
-        The provider reads ``cached_share`` of the prompt from its cache and writes
-        ``written_share`` of the prompt to the cache. ``batch`` applies the batch discount.
+        ``cached_share`` of the prompt is read from the cache, ``written_share`` is written to it.
         """
         prices = self.long if self.long and prompt > self.long.above_tokens else self
         tokens = Decimal(prompt), Decimal(output)

@@ -1,9 +1,7 @@
 """The base class of all specs, and the types of their fields.
 
-A spec is frozen and refuses unknown keys. Its values come from TOML as str, int, Decimal, bool,
-date, list and dict. Nothing is converted from text, so ``amount = "0.90"`` is a fault, not a
-number. A validator raises a ValueError that states only the demand ("should be …"), and
-``findings`` adds the file, the key and the value.
+Nothing is converted from text, so ``amount = "0.90"`` is a fault, not a number. A validator raises
+a ValueError that states only the demand ("should be …"). ``findings`` adds the key and the value.
 """
 
 from __future__ import annotations
@@ -38,10 +36,7 @@ SMALLEST = Decimal("1e-15")
 
 
 def key(description: str, *examples: Any, default: Any = ..., **bounds: Any) -> Any:
-    """Declare a key of a spec, with its default, and a description and examples for readers.
-
-    A key without a default is required. ``bounds`` are further arguments of pydantic's ``Field``.
-    """
+    """Declare a key, required unless it has a default; ``bounds`` go to pydantic's ``Field``."""
     return Field(default, description=description, examples=list(examples) or None, **bounds)
 
 
@@ -89,10 +84,7 @@ class _Checked:
 
 
 def matching(pattern: str, expected: str) -> _Checked:
-    """A validator that requires a key's whole value to match the regular expression ``pattern``.
-
-    ``expected`` describes the pattern in the error message.
-    """
+    """Require a whole value to match the regex ``pattern``; errors describe it as ``expected``."""
 
     def check(text: str) -> str:
         if not re.fullmatch(pattern, text):
@@ -208,13 +200,9 @@ SpecT = TypeVar("SpecT", bound=NamedSpec)
 def ordered_keys_of(spec: type[Spec], path: KeyPath = ()) -> tuple[str, ...]:
     """The keys that a spec's table at ``path`` may have, in the order of the schema.
 
-    Empty if the spec has no such table. ``path`` has the keys that lead to the table. Positions of
-    array items in ``path`` are ignored.
-
-    Some tables have a key ``name`` whose value decides which other keys the table has. ``path`` may
-    end with this value: ``("training", "optimizer", "adam")`` means the table
-    ``training.optimizer`` with the name "adam". Without the value, the result has the keys for all
-    values.
+    Empty if there is no such table. Positions in arrays are ignored. In some tables, the key
+    ``name`` decides which other keys exist. ``path`` may end with its value: ``("training",
+    "optimizer", "adam")``. Otherwise, the result has the keys for all values.
     """
     tables: Sequence[type[Spec]] = [spec]
     for part in path:
@@ -241,11 +229,7 @@ def _tables_in(annotation: Any) -> Iterator[type[Spec]]:
 
 
 def flaw_words(valid_until: dt.date | None, doubt: str) -> str:
-    """A remark on a price that is no longer offered or is implausible; else empty.
-
-    ``valid_until`` is the last day of the offer. ``doubt`` is the reason why the price is
-    implausible, or is empty.
-    """
+    """A remark on a price whose offer has ended or that has a ``doubt``; empty for other prices."""
     if valid_until is not None and valid_until < today():
         return "no longer offered"
     return "doubted, see `epochcost check`" if doubt else ""
@@ -272,10 +256,9 @@ ValueT = TypeVar("ValueT")
 
 
 class Identity(Generic[ValueT]):
-    """A cache key that hashes and compares a frozen value by the value's identity.
+    """A cache key that compares a frozen value by identity, because hashing a spec takes too long.
 
-    Hashing the contents of a spec would take longer than the cache saves. The key keeps the value
-    alive, so no other value gets the same identity.
+    The key keeps the value alive, so no other value gets the same identity.
     """
 
     __slots__ = ("value",)

@@ -1,8 +1,4 @@
-"""The kinds of spec, and the catalogue, which holds every spec of a folder by kind and id.
-
-This module also decides which prices are current: a newer price of a plan supersedes an older price
-of that plan.
-"""
+"""The kinds of spec, the catalogue of all specs by kind and id, and rules for current prices."""
 
 from __future__ import annotations
 
@@ -58,8 +54,8 @@ FORMER_KEYS = (
 class Catalogue:
     """Specs by kind and id; every id that a spec refers to is in this catalogue.
 
-    ``apis`` includes the rows of ``api_tables``. ``root`` is the folder with ``specs/``. ``files``
-    maps ``kind/id`` to the TOML file of the spec.
+    ``apis`` includes the rows of ``api_tables``. ``files`` maps ``kind/id`` to the TOML file of the
+    spec. Methods with the parameter ``identifier`` raise InputError for an unknown id.
     """
 
     root: Path
@@ -108,11 +104,7 @@ class Catalogue:
         return tuple(sorted(plans, key=lambda price: (price.as_of, price.id)))
 
     def machine(self, identifier: str) -> Hardware:
-        """The machine with the id ``identifier``.
-
-        For an unknown id, this and all methods with the parameter ``identifier`` raise InputError,
-        which suggests similar ids.
-        """
+        """The machine with the id ``identifier``."""
         return _named("hardware", self.hardware, identifier)
 
     def price(self, identifier: str) -> Price:
@@ -124,10 +116,7 @@ class Catalogue:
         return _named("model", self.models, identifier)
 
     def decoder(self, identifier: str) -> Decoder:
-        """The decoder of the model with the id ``identifier``.
-
-        Raises InputError if the model has no decoder.
-        """
+        """The decoder of a model; also raises InputError if the model has no decoder."""
         decoder = self.model(identifier).decoder
         if decoder is None:
             decoders = [model.id for model in self.models.values() if model.decoder]
@@ -166,8 +155,7 @@ def _named(kind: str, specs: Mapping[str, SpecT], identifier: str) -> SpecT:
 def current_prices(prices: Iterable[Price]) -> tuple[Price, ...]:
     """The prices that no newer price of the same plan supersedes.
 
-    A price with a ``doubt`` is implausible, because other prices contradict it. If a plan has a
-    plausible price, the plan's implausible prices are not in the result and supersede no price.
+    If a plan has a price without ``doubt``, its doubted prices are left out and supersede no price.
     """
     every = tuple(prices)
     sound = {_plan(price) for price in every if not price.doubt}
@@ -185,8 +173,7 @@ def current_prices(prices: Iterable[Price]) -> tuple[Price, ...]:
 def usual_price(catalogue: Catalogue, hardware: str) -> Price | None:
     """The current on-demand price of ``hardware``, or else the price of owning the machine.
 
-    A price that is implausible or no longer offered is used only if there is no other. None without
-    a price.
+    An implausible or ended price is used only if there is no other. None without a price.
     """
     order = list(PLAN_KINDS)
     current = current_prices(catalogue.prices_of(hardware))
@@ -201,9 +188,8 @@ def _plan(price: Price) -> tuple[str, ...]:
 def supersedes(newer: Price, older: Price) -> bool:
     """Whether ``newer`` replaces ``older``, because it has the same plan and a later date.
 
-    Machine, provider, kind of plan, currency and months of commitment must be equal. Product names
-    must be equal if both prices state one. If ``older`` states a region, ``newer`` must state the
-    same region. If ``older`` states none, ``newer`` may have any region.
+    Machine, provider, plan, currency, months and, if both state one, product name must be equal. If
+    ``older`` states a region, ``newer`` must have the same region; otherwise it may have any.
     """
     return (
         _plan(newer) == _plan(older)

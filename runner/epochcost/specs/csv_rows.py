@@ -1,7 +1,4 @@
-"""Read CSV files row by row; each fault has its line.
-
-Files may have any length, since only one row at a time is in memory.
-"""
+"""Read CSV files of any length row by row; each fault has its line."""
 
 from __future__ import annotations
 
@@ -29,9 +26,8 @@ def csv_rows(
 ) -> Iterator[CsvRow | Fault]:
     """Read the rows of a CSV file below its header, without empty rows.
 
-    Yields a fault for a row that does not fit the header. Raises SpecError if the file cannot be
-    read, is not CSV in UTF-8, has no rows, lacks a column of ``demanded``, or has a column that is
-    not in ``allowed``. If ``allowed`` is None, the file may have further columns.
+    Yields a fault for a row that does not fit the header. Raises SpecError if the file is not CSV
+    in UTF-8, has no rows, lacks a ``demanded`` column, or has one not in ``allowed`` (None: any).
     """
     place = display_path(path)
     lines = _filled_lines(path, place)

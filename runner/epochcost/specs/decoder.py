@@ -1,8 +1,7 @@
 """Decoders: language models that generate tokens and store data of earlier tokens in a cache.
 
-A run is either a prefill or a decoding. A prefill reads a prompt and fills the cache. A decoding
-computes one token of each sequence and reads the whole cache. The names of a graph's inputs and
-outputs are as in onnxruntime-genai's model builder.
+A prefill reads a prompt and fills the cache. A decoding run computes one token of each sequence.
+The names of a graph's inputs and outputs are as in onnxruntime-genai's model builder.
 """
 
 from __future__ import annotations
@@ -22,10 +21,7 @@ _PARTS = ("key", "value")
 
 
 class Generation(Spec):
-    """The lengths of prompts and caches at which a decoder's times are measured.
-
-    The prefill is timed for prompts of each length, and decoding for caches of each length.
-    """
+    """The lengths of prompts and caches at which a decoder's times are measured."""
 
     batch_sizes: Choices[PositiveInt] = key("Sequences in a batch.", [1, 4], default=(1, 4))
     prompts: Choices[PositiveInt] = key(

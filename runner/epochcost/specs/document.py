@@ -1,8 +1,6 @@
-"""A TOML file: its bytes, its UTF-8 text, its parsed table, and the positions of its keys.
+"""A TOML file: its text, its parsed table, and the positions of its keys.
 
-This module does not know the keys of specs. For a file that is not valid TOML, the module reports a
-single fault. Values come from tomli, which states no positions. If there is a fault, tree-sitter
-parses the text to find positions.
+This module does not know the keys of specs. Values come from tomli, positions from tree-sitter.
 """
 
 from __future__ import annotations
@@ -48,10 +46,7 @@ _HUGE_INTEGER = re.compile(r"\d[\d_]{4300,}")
 
 
 class Position(NamedTuple):
-    """Line and column of a character in a text, counted from 1.
-
-    A column counts characters, not bytes.
-    """
+    """Line and column of a character in a text, from 1; columns are characters, not bytes."""
 
     line: int
     column: int
@@ -182,10 +177,7 @@ class Document:
         return Fault(self.path, *key_position(self.text, finding.key), str(finding))
 
     def place(self, key: KeyPath) -> str:
-        """The position of a key in this file, as the text ``path:line:col``.
-
-        Messages about faults refer to the key by this text.
-        """
+        """The position of a key in this file as text for messages: ``path:line:col``."""
         position = key_position(self.text, key)
         return f"{display_path(self.path)}:{position.line}:{position.column}"
 
@@ -197,10 +189,7 @@ def display_path(path: Path) -> Path:
 
 
 def read(kind: str, path: Path, within: Path) -> Document:
-    """Parse the TOML file ``path``; if it is a link, its target must be in the folder ``within``.
-
-    Raises SpecError with one fault if the file is not a regular file, or not TOML in UTF-8.
-    """
+    """Parse a TOML file, or a link to a file in ``within``; raises SpecError with one fault."""
     text = _text(path, _contents(path, within))
     return Document(kind, path, text, _table(path, text))
 

@@ -28,10 +28,7 @@ _PLACES = 2
 
 
 def spec_values(kind: str, texts: Mapping[str, str | None]) -> dict[str, Any]:
-    """Convert the ``texts`` of a spec's keys to the types of these keys.
-
-    Raises UsageError if a required key is None.
-    """
+    """Convert the ``texts`` of keys to the keys' types; UsageError if a required key is None."""
     schema = schema_of(kind)
     require({key: texts[key] for key in texts if key in schema["required"]})
     properties = schema["properties"]
@@ -41,10 +38,7 @@ def spec_values(kind: str, texts: Mapping[str, str | None]) -> dict[str, Any]:
 
 
 def require(options: Mapping[str, object]) -> None:
-    """Raise a UsageError that names every option without a value.
-
-    The function does nothing if all options have a value.
-    """
+    """Raise a UsageError that names every option without a value."""
     missing = [f"--{key.replace('_', '-')}" for key, value in options.items() if not value]
     if missing:
         raise UsageError(f"missing: {', '.join(missing)}")
@@ -53,8 +47,7 @@ def require(options: Mapping[str, object]) -> None:
 def typed(text: str, property_: Mapping[str, Any]) -> Any:
     """Convert a text to the type of a spec's key; ``property_`` is the key's JSON Schema.
 
-    A text that begins with a brace may be a table of TOML. A text that is not of the type stays
-    unchanged, so that validation reports it.
+    Text in braces may be a TOML table. A text of another type stays unchanged for the validation.
     """
     try:
         match property_.get("type"):
@@ -73,9 +66,8 @@ def typed(text: str, property_: Mapping[str, Any]) -> Any:
 def new_spec(root: Path, kind: str, values: Mapping[str, Any]) -> Path:
     """Write ``specs/<kind>/<id>.toml`` below a project's folder and return its path.
 
-    ``values`` maps keys to values of TOML's types. A key whose value is None is not written. Raises
-    InputError if the values are not a valid spec or if the file exists already, and SpecError if
-    the spec contradicts other specs. After an error there is no new file.
+    Keys with the value None are left out. Raises InputError if the values are invalid or the file
+    exists, and SpecError if other specs contradict them. After an error there is no new file.
     """
     present = {key: value for key, value in values.items() if value is not None}
     text = draft_spec(kind, present)
@@ -105,10 +97,7 @@ def new_spec(root: Path, kind: str, values: Mapping[str, Any]) -> Path:
 
 
 def draft_spec(kind: str, values: Mapping[str, Any]) -> str:
-    """The text of a new spec file: a comment that names its JSON Schema, then its values.
-
-    Raises InputError with all faults of the values. The values are not checked against other specs.
-    """
+    """The text of a new spec file, checked without other specs; InputError with all faults."""
     judged = validate(KINDS[kind], values)
     if isinstance(judged, tuple):
         where = f"new {SINGULAR[kind]}"
@@ -160,9 +149,8 @@ def _toml_value(value: Any) -> str:
 def successor(text: str, changed: Mapping[str, str | int | Decimal | dt.date | None]) -> str:
     """A copy of a price's TOML text with the values ``changed``; a value None removes its key.
 
-    A key of a table is written ``table.key``. Comments and the order of keys stay, but a replaced
-    value loses its comment. The key ``valid_until`` is removed. The list ``unconfirmed`` loses the
-    names of changed keys.
+    A key of a table is written ``table.key``. Comments stay, except those of replaced values. The
+    copy has no key ``valid_until``, and its ``unconfirmed`` has no names of changed keys.
     """
     document = tomlkit.parse(text)
     for path, value in changed.items():

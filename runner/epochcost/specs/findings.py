@@ -1,8 +1,4 @@
-"""Validate a parsed TOML table, with a spec or a list of faults as the result.
-
-pydantic finds the faults, and this module writes the messages. ``document`` finds the positions of
-keys, and ``references`` checks specs against each other.
-"""
+"""Validate a parsed TOML table; pydantic finds the faults, and this module writes the messages."""
 
 from __future__ import annotations
 
@@ -29,10 +25,7 @@ MOST_FINDINGS = 100
 
 
 class Finding(NamedTuple):
-    """A fault of a spec, and the path of its key.
-
-    The key may be missing in the file. An empty path means the whole file.
-    """
+    """A fault of a spec, and its key, which the file may lack; () means the whole file."""
 
     key: KeyPath
     message: str

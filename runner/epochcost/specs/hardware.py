@@ -1,8 +1,4 @@
-"""Specs of machines (CPUs, memory and accelerators), and separate specs of accelerators.
-
-The module ``price`` has the costs of machines, and ``published`` has times that other people
-measured.
-"""
+"""Specs of machines (CPUs, memory and accelerators), and separate specs of accelerators."""
 
 from __future__ import annotations
 
@@ -168,23 +164,14 @@ class Device(NamedSpec):
 
     @property
     def names(self) -> Mapping[str, KeyPath]:
-        """All names of the device in lower case, each with the key path that states the name.
-
-        The names are the id, the name and the spellings. The key path leads to the name in the
-        spec, such as ``("spellings", 0)``.
-        """
+        """Id, name and spellings in lower case, with key paths, such as ``("spellings", 0)``."""
         spelled = {text: ("spellings", at) for at, text in enumerate(self.spellings)}
         keys: dict[str, KeyPath] = {**spelled, self.name: ("name",), self.id: ("id",)}
         return {name.casefold(): key for name, key in reversed(keys.items())}
 
 
 def device_doubts(devices: Iterable[Device]) -> Iterator[tuple[Device, Finding]]:
-    """Yield each number that is far from those of other devices, probably in another unit.
-
-    The numbers of all devices for a key, such as ``memory_gib``, are sorted. Each number that is
-    far above the one before splits them into two parts. If one part is much smaller than the other,
-    the numbers in the smaller part are yielded.
-    """
+    """Yield each number that is far from those of other devices, probably in another unit."""
     every = tuple(devices)
     for fact in Device.model_fields:
         numbers = ((getattr(device, fact), device) for device in every)
@@ -201,10 +188,9 @@ def device_doubts(devices: Iterable[Device]) -> Iterator[tuple[Device, Finding]]
 
 
 def accelerator_doubts(machine: Hardware, devices: Mapping[str, Device]) -> Iterator[Finding]:
-    """Yield a finding for each probably misspelt name and each doubtful value of an accelerator.
+    """Yield a finding for each misspelt name and each value far from that in specs/devices.
 
-    A value, such as the memory, is doubtful if specs/devices states a very different value.
-    ``devices`` maps each name of a device to the device.
+    ``devices`` has each device under all of its names, in lower case.
     """
     for place, chip in enumerate(machine.accelerators):
         name = chip.name.casefold()

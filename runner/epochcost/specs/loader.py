@@ -1,10 +1,7 @@
 """Load a folder of specs as a catalogue, or report all faults of all files at once.
 
-    specs/
-    └── hardware/  prices/  models/  studies/  published/ …   *.toml, in subfolders too
-
-The folder may also contain Markdown, hidden files, editors' backups, and .csv files of
-observations, traces and token prices.
+The folder has a subfolder for each kind. It may also contain Markdown, hidden files, editors'
+backups, and CSV files of observations, traces and token prices.
 """
 
 from __future__ import annotations
@@ -81,10 +78,7 @@ def _specs_folder_of(path: Path) -> Path:
 
 
 def walk(tree: Path) -> Iterator[SpecFile | Fault]:
-    """Yield the spec files below a folder, ordered by name.
-
-    Yields a fault for each file or folder that should not be there.
-    """
+    """Yield the spec files below a folder by name, and a fault for each misplaced entry."""
     for entry in _entries(tree):
         if isinstance(entry, Fault):
             yield entry
@@ -164,10 +158,7 @@ class _Loaded(NamedTuple):
 
 
 def load_catalogue(root: Path) -> Catalogue:
-    """The catalogue of a project's folder, which has ``specs/`` and ``models/``.
-
-    Raises SpecError with the faults of all files, and InputError if there are no specs.
-    """
+    """Load ``root/specs``; raises SpecError with all faults, or InputError if there is no spec."""
     tree = root.absolute() / FOLDER
     if not tree.is_dir():
         raise InputError(f"{display_path(tree)}: {_DEMAND}, found no such folder: {_REMEDY}")
@@ -186,11 +177,9 @@ def load_catalogue(root: Path) -> Catalogue:
 
 
 def check_paths(paths: Iterable[Path], judge_graph: JudgeGraph | None = None) -> CheckReport:
-    """Check the spec files among ``paths``, and all spec files below the folders among ``paths``.
+    """Check the spec files at and below ``paths``, with their references to other specs.
 
-    A spec may refer to any other spec in its folder of specs, but the report has only the faults of
-    the given files. ``judge_graph`` checks ONNX files. Raises InputError if there is no spec at one
-    of ``paths``.
+    ``judge_graph`` checks ONNX files. Raises InputError if there is no spec at one of ``paths``.
     """
     requested = [_existing_absolute_path(path) for path in paths]
     files: set[SpecFile] = set()

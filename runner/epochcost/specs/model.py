@@ -46,8 +46,7 @@ class Input(Spec):
     """A graph input and the values that the program feeds to it.
 
     The values are random numbers in a range ``[low, high)``, random token indices in ``[0,
-    vocabulary)``, or all equal to ``value``. An attention mask that hides no token has the
-    ``value`` 1, for instance.
+    vocabulary)``, or all equal to ``value``.
     """
 
     name: Text = key("The name of the input in the graph.", "image")
@@ -217,21 +216,16 @@ class Model(NamedSpec):
 
     @property
     def fed(self) -> tuple[Input, ...]:
-        """The graph inputs to which the program feeds values.
-
-        For a decoder, the inputs are the tokens, and an attention mask that hides no token.
-        """
+        """Graph inputs that get values; for a decoder, its tokens and a mask that hides none."""
         if self.decoder is None:
             return self.inputs
         tokens = Input(name=TOKENS, vocabulary=self.decoder.vocabulary)
         return tokens, Input(name=MASK, value=Decimal(1))
 
     def fed_to(self, names: Collection[str]) -> tuple[Input, ...]:
-        """The graph inputs to which epochcost feeds data; ``names`` are all inputs of the graph.
+        """``fed``, and a decoder's token positions if ``names``, all inputs of the graph, has them.
 
-        The result leaves out state that the model carries from step to step, such as a decoder's
-        cache. If a decoder's graph has an input for the tokens' positions, the result includes this
-        input. Random positions are fed, because positions do not change the time.
+        Positions are random, because they do not change the time.
         """
         if self.decoder is None or POSITIONS not in names:
             return self.fed

@@ -1,7 +1,4 @@
-"""Prices of machines, with plan, terms, date and source. The module ``api`` has prices of tokens.
-
-``value_at`` reads a number in a price by its key path, and ``with_value`` replaces the number.
-"""
+"""Prices of machines with plan, terms, date and source; ``api`` has prices of tokens."""
 
 from __future__ import annotations
 
@@ -70,10 +67,8 @@ Plan = Literal[
 class PlanKind:
     """Properties of a kind of price plan.
 
-    A spec of this kind must have the TOML table ``table``. On the site, readers show or hide all
-    kinds of a ``group`` together. If ``interruptible``, the provider may take the machine back. If
-    no plan is requested, the program uses the first ``usual`` kind for which the machine has a
-    price.
+    A spec of this kind must have the TOML table ``table``. On the site, readers show or hide a
+    ``group`` as a whole. By default, the first ``usual`` kind with a price for the machine is used.
     """
 
     group: str
@@ -367,8 +362,7 @@ def value_at(price: Price, path: str) -> Decimal:
 def with_value(price: Price, path: str, value: Decimal) -> Price:
     """A copy of the price with the number ``value`` at a key path, validated as a spec.
 
-    Raises InputError if there is no number at the path. If the new price is invalid, raises
-    InputError with all its faults.
+    Raises InputError if there is no number at the path, or if the new price is invalid.
     """
     value_at(price, path)
     keys = key_path(path)

@@ -1,8 +1,4 @@
-"""Specs of published sources: measurements, claims, and tables of measured speeds.
-
-A table of speeds is a CSV file in the spec's folder. ``predict.rates`` reads the rows of such
-tables.
-"""
+"""Specs of published sources: measurements, claims, and tables of measured speeds."""
 
 from __future__ import annotations
 
@@ -153,10 +149,7 @@ class Timing(Spec):
 
     @property
     def total_seconds_range(self) -> tuple[Decimal, Decimal]:
-        """The least and the greatest time of the whole job, in seconds.
-
-        All times within this range round to the time that the source states.
-        """
+        """The least and the greatest seconds of the whole job that round to the source's time."""
         half = half_unit(self._source_time)
         return self._total(self._source_time - half), self._total(self._source_time + half)
 
@@ -233,10 +226,7 @@ class Published(NamedSpec):
 
 
 class ObservationTable(NamedSpec):
-    """The source of a table of measured speeds.
-
-    The spec also has the text that pages with these rows must show, if the licence requires one.
-    """
+    """The source of a table of measured speeds."""
 
     name: Text = key("Name of the source.", "timm results")
     kind: Literal["examples", "tokens"] = key(

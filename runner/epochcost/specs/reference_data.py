@@ -1,10 +1,4 @@
-"""Specs of electricity grids, data sets and replayed jobs, and the type of currency codes.
-
-The spec of a grid states its carbon intensity in a year. The spec of a data set contains no
-examples. For a data set on which a model can be trained, the spec names the files that
-``train.datasets`` reads, or has the settings with which ``train.datasets`` generates the examples.
-A replayed job is a training whose cost is computed from past prices of spot machines.
-"""
+"""Specs of electricity grids, data sets and replayed jobs, and the type of currency codes."""
 
 from __future__ import annotations
 
@@ -119,8 +113,7 @@ class DataFile(Spec):
     def by_part(self) -> tuple[DataFile, ...]:
         """Split an archive with ``held_out_members`` into a training file and a held-out file.
 
-        Both have the name of the archive, but different members. A file without
-        ``held_out_members`` is returned unchanged, as the only item.
+        Both have the name of the archive. Any other file is returned unchanged, as the only item.
         """
         if not self.held_out_members:
             return (self,)

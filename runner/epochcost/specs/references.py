@@ -1,7 +1,6 @@
 """Check specs against each other: unique ids, references to existing specs, consistent figures.
 
-The checks work on parsed tables, not on validated specs, so that all faults of a file are reported
-together. The checks skip values of a wrong type, which ``findings`` reports.
+The checks work on parsed tables, so that all faults of a file are reported together.
 """
 
 from __future__ import annotations
@@ -67,9 +66,7 @@ JudgeGraph = Callable[[Path, Mapping[str, Any]], Finding | None]
 class Neighbours(NamedTuple):
     """The parsed files to which a spec may refer, by kind and id.
 
-    ``graphs`` is the folder of ONNX files, None if there is no such folder. ``judge`` checks an
-    ONNX file. ``unseen`` are the kinds of spec with an unreadable file or folder; not all ids of
-    these kinds are known.
+    ``graphs`` is the folder of ONNX files, or None. ``unseen`` are the kinds with unreadable files.
     """
 
     documents: Mapping[str, Mapping[str, Sequence[Document]]]
@@ -204,11 +201,9 @@ def _missing_file(document: Document, key: str) -> Iterator[Finding]:
 def _faults_of_foreign_prices(
     document: Document, table_pattern: Sequence[str], context: Neighbours
 ) -> Iterator[Finding]:
-    """Yield a fault for each price that a table names although it is for another machine.
+    """Yield a fault for each price of another machine that a table or its claims name.
 
-    A table names a machine by its key ``hardware``. It names prices by its key ``price``, and by
-    the keys ``price`` in its claims. ``table_pattern`` is the key path of the tables to check, with
-    "*" for every item of an array; () means the whole spec.
+    ``table_pattern`` is the key path of tables, "*" for every item of an array; () for the spec.
     """
     for key, table in _values_at_key_paths(document.table, table_pattern):
         machine = table.get("hardware") if isinstance(table, dict) else None

@@ -1,7 +1,6 @@
 """Requests to a language model: lengths of prompts and answers, and latency bounds.
 
 All numbers are integers, so equal requests are always written alike and give the same trial.
-``execute.requests`` draws the lengths, and ``measure`` sends the requests to an engine.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""JSON Schemas (draft 7) of spec files for editors, made from the classes that validate specs.
+"""JSON Schemas (draft 7) of spec files for editors, and the page docs/reference/specs.md.
 
-The reference of all keys, docs/reference/specs.md, is written from these schemas. The schemas lack
-the rules between keys ("either amount or components") and between files; `epochcost check` applies
-these rules. A table that occurs several times is written out each time, since a reference
-(``$ref``) would hide the description of the key.
+The schemas lack the rules between keys and between files. They repeat equal tables, because a
+reference (``$ref``) would hide the description of the key.
 """
 
 from __future__ import annotations
@@ -147,10 +145,7 @@ _TYPES = {
 
 
 class _KeyTable(NamedTuple):
-    """A table of keys on the reference page.
-
-    ``same_as`` is the header of an earlier table with the same keys, or None.
-    """
+    """A table of keys on the reference page; ``same_as`` is the header of an equal earlier one."""
 
     header: str
     schema: Schema
@@ -179,13 +174,10 @@ def _kind(kind: str) -> Iterator[str]:
 
 
 def _key_tables(path: str, schema: Schema, headers: dict[str, str]) -> Iterator[_KeyTable]:
-    """Yield the TOML tables at any depth of a schema, for the reference page.
+    """Yield the tables at any depth of the schema of the table at the dotted key ``path``.
 
-    ``schema`` belongs to the table at the dotted key ``path``. If several tables have the same
-    keys, all are yielded, but only the first is followed by its inner tables. The others have the
-    first table's header in ``same_as``. ``headers`` maps the keys of each yielded table, as JSON,
-    to the header of the first table with these keys, such as ``[training]``. The function adds
-    entries to ``headers``.
+    Inner tables follow only the first of several equal tables. ``headers`` maps the keys of tables,
+    as JSON, to the header of the first table with these keys; the function adds to it.
     """
     for key, value in schema["properties"].items():
         name = f"{path}.{key}" if path else key
@@ -203,10 +195,7 @@ def _key_tables(path: str, schema: Schema, headers: dict[str, str]) -> Iterator[
 
 
 def _variant_suffix(table: Schema) -> str:
-    """Words for a table's heading in docs/reference/specs.md: the allowed values of ``name``.
-
-    Empty if the table has no key ``name``, or if any text is allowed.
-    """
+    """Heading words for the values that a table's key ``name`` allows; empty if it allows any."""
     names = table["properties"].get("name", {}).get("enum", ())
     return f" named {_choices(names)}" if names else ""
 
@@ -246,10 +235,7 @@ def _kind_of_value(value: Schema) -> str:
 
 
 def _plural_type_name(kind: str) -> str:
-    """The plural of the description of a type, such as "texts" for "text".
-
-    A description that lists the allowed values, instead of naming a type, is returned unchanged.
-    """
+    """The plural of a type, such as "texts" for "text"; lists of allowed values stay unchanged."""
     return kind if kind.startswith("`") else re.sub(r"(text|number|table)", r"\1s", kind, count=1)
 
 

@@ -35,9 +35,7 @@ class BudgetLimit(Spec):
 
     Without ``hardware`` and ``price``, the limit applies to the machine and plan that `epochcost
     cheapest` chooses. The time on this machine may be measured, published or predicted. An assumed
-    price or an imprecise time is chosen only if all machines and plans have such a drawback. With
-    ``accuracy_percent``, the limit applies only to trainings whose source states at least this
-    accuracy.
+    price or an imprecise time is chosen only if all machines and plans have such a drawback.
     """
 
     model: Identifier = key("A model of the study, by id.", "mnist-cnn")

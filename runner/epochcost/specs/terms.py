@@ -1,10 +1,4 @@
-"""The terms of a price plan other than its hourly amount.
-
-Any plan has a rule that rounds used time to billed time. A rented plan may have components (further
-parts of the price), a commitment and free credit. It may also state how long a machine takes to
-start, and how often the provider takes the machine back. The plan of an owned machine has the costs
-from which the price of an hour is computed.
-"""
+"""The terms of a price plan other than its hourly amount, such as billing and commitment."""
 
 from __future__ import annotations
 
@@ -105,10 +99,7 @@ SUSTAINED_USE: Mapping[SustainedUseName, tuple[Decimal, ...]] = {
 
 
 class Owned(Spec):
-    """The costs of an owned machine, from which the price of an hour of use is computed.
-
-    With ``per_vcpu``, amounts and watts are for one vCPU, so the plan fits any size of machine.
-    """
+    """The costs of an owned machine, from which the price of an hour of use is computed."""
 
     purchase: NonNegative = key(
         "Price of buying the machine, in the plan's currency; 0 if it is already paid for.", 3000
@@ -161,12 +152,11 @@ COMMITTED = "commitment"
 class Component(Spec):
     """A part of a price: an amount for each of ``count`` units, or a premium (a percentage).
 
-    ``per`` is the unit of the amount. A ``gb-month`` is a gigabyte for 730 hours; only the hours of
-    use are billed, as at EC2 and GCE. A ``gb`` is a gigabyte of data that the job sends out of the
-    cloud (`quote --egress-gb`). The amount of a ``run`` does not depend on the run's duration.
-    ``of`` lists the labels of the parts to which the premium applies. The label ``compute`` stands
-    for the plan's ``amount``, and ``commitment`` for the payments of its commitment. A premium
-    never applies to another premium.
+    A ``gb-month`` is a gigabyte for 730 hours; only the hours of use are billed, as at EC2 and GCE.
+    A ``gb`` is a gigabyte of data that the job sends out of the cloud (`quote --egress-gb`). The
+    amount of a ``run`` does not depend on the run's duration. The label ``compute`` stands for the
+    plan's ``amount``, and ``commitment`` for the payments of its commitment. A premium never
+    applies to another premium.
     """
 
     label: Text = key("Text of the line in the bill.", "NVIDIA T4")

@@ -1,8 +1,4 @@
-"""Settings of trainings as specs declare them: loss and targets, optimizer, learning rates.
-
-``onnxstep`` has the formulas of the optimizers, which follow PyTorch. ``train.schedule`` computes
-the factor of a schedule at each step.
-"""
+"""Settings of trainings; ``onnxstep`` has the formulas of the optimizers, which follow PyTorch."""
 
 from __future__ import annotations
 
@@ -161,10 +157,7 @@ class Target(Spec):
 
 
 class LossTerm(Spec):
-    """A loss of one graph output.
-
-    A step of training minimises the sum of all losses, each multiplied by its ``weight``.
-    """
+    """A loss of one graph output."""
 
     loss: LossName = key("The loss function.")
     output: Text = key("The graph's output that the loss reads.", "logits")
@@ -280,9 +273,7 @@ class InverseTime(Spec):
 class OnPlateau(Spec):
     """Multiply the learning rate by ``factor`` after an epoch with too little progress.
 
-    ``measure`` is the loss, accuracy or perplexity on held-out data. Progress is too little if the
-    measure improves by at most ``threshold``. The ``factor`` 0.5 halves the rate. Training ends
-    once the rate is below ``minimum_rate``. The command `train` refuses models with this schedule.
+    The command `train` refuses models with this schedule.
     """
 
     name: Literal["on-plateau"] = key("The schedule.")

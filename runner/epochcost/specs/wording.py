@@ -1,7 +1,4 @@
-"""Texts for the messages of faults: values and key paths as in TOML, and suggestions.
-
-Other modules find the faults. The texts are short and printable whatever a file contains.
-"""
+"""Short, printable texts for messages about faults: TOML values, key paths and suggestions."""
 
 from __future__ import annotations
 
@@ -52,10 +49,7 @@ def _quoted(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Make a text printable on any terminal.
-
-    File names may contain line ends, or bytes that are not UTF-8.
-    """
+    """Make a text printable on any terminal: file names may contain line ends, or not be UTF-8."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
@@ -82,10 +76,7 @@ def suggestion(word: str, choices: Iterable[str]) -> str:
 
 
 def closest(word: str, choices: Iterable[str]) -> str | None:
-    """The shortest choice that contains ``word``, else the choice of the most similar spelling.
-
-    None if no choice is similar.
-    """
+    """The shortest choice that contains ``word``, else the most similar choice, else None."""
     return next(iter(_nearest_first(word, choices)), None)
 
 

@@ -1,8 +1,6 @@
 """Statistics of step times: mean with its interval, median and percentiles. Only NumPy is needed.
 
-Costs are computed from the mean. The interval of the mean is wider if there are bursts of slow
-steps, slow drift or differences between rounds (processes). ``measure.sampling`` decides when
-measuring stops.
+The interval allows for bursts of slow steps, slow drift and differences between processes.
 """
 
 from epochcost.statistics.groups import first_by, group_by

@@ -3,15 +3,12 @@
 A short series cannot show how long its drift lasts. Therefore, this module tries several durations
 and weights each duration by how well it explains the series.
 
-A series has one or more rounds, each from one process. Each round is divided into blocks of
-consecutive times, K blocks in all. Around the mean of its round, a block's mean has the variance
-s². Besides s and the mean of the series, the model has three parameters. ``share`` is the part of
-s² that comes from the drift; the rest comes from independent noise. ``memory`` is the duration of
-the drift, in blocks. ``between`` is the variance from one round to another, in multiples of s².
-
-The blocks' means are normal with the covariance s² V. For blocks i and j of the same round, V[i, j]
-= share exp(-|i - j| / memory) + between, plus 1 - share if i = j. For blocks of different rounds,
-V[i, j] = 0.
+Each round (the times from one process) is divided into blocks of consecutive times, K blocks in
+all. The blocks' means are normal with the covariance s² V. For blocks i and j of the same round,
+V[i, j] = share exp(-|i - j| / memory) + between, plus 1 - share if i = j. For blocks of different
+rounds, V[i, j] = 0. ``share`` is the part of a block's variance s² that comes from the drift,
+``memory`` the duration of the drift in blocks, and ``between`` the variance from one round to
+another, in multiples of s².
 
 The prior is flat for the mean, and 1/s for s. For the three parameters, a few values are tried,
 each with a prior probability. Their marginal likelihood is |V|^-1/2 (1'V^-1 1)^-1/2 Q^-(K-1)/2.
@@ -19,10 +16,9 @@ Here, 1 is the vector of ones, and Q is the residual sum of squares of the block
 V^-1. For given parameters, the mean's error follows Student's t distribution with K - 1 degrees of
 freedom (Zellner 1971, An Introduction to Bayesian Inference in Econometrics, chapter 4).
 
-The best mean of a round is a weighted mean of the round's blocks, with the weights that minimise
-its variance. These weights do not depend on ``between``. Q is the sum of two parts: the residual
-sum of squares of the blocks around the best means of their rounds, and that of these best means
-around the mean of the series. The first part depends only on ``share`` and ``memory``.
+A round's best mean is the weighted mean of its blocks with the least variance. Q is the sum of two
+parts: the residual sum of squares of the blocks around the best means of their rounds, and that of
+these best means around the mean of the series. The first part does not depend on ``between``.
 """
 
 from __future__ import annotations
@@ -63,13 +59,11 @@ class _Round:
     """The terms of the likelihood from a round of b blocks, for each tried drift.
 
     Axis 0 of every array is the drift, a pair (share, memory). Within the round, the blocks' means
-    have the covariance s² D, where s² is the variance of one block's mean. The round's best mean is
-    the weighted mean of the blocks with the least variance. ``mean_weights`` (drifts, b) are its
-    weights. Its variance is s² / ``information`` (drifts,), without the variance between rounds.
-    The matrix ``whitening`` (drifts, b, b) times the blocks' means is a vector. The sum of the
-    vector's squares is the residual sum of squares around the best mean, weighted by D^-1.
-    ``half_log_determinant`` (drifts,) is half the logarithm of |D|. ``variance`` (drifts,) is the
-    sum of D's elements: the variance of the sum of the blocks' means, in multiples of s².
+    have the covariance s² D. ``mean_weights`` (drifts, b) are the weights of the round's best mean,
+    whose variance is s² / ``information`` (drifts,) without ``between``. The squares of
+    ``whitening`` (drifts, b, b) times the blocks' means sum to the residual sum of squares around
+    the best mean, weighted by D^-1. ``half_log_determinant`` (drifts,) is half of log|D|.
+    ``variance`` (drifts,) is the sum of D's elements.
     """
 
     blocks: int
@@ -84,14 +78,11 @@ class _Round:
 class NoiseModels:
     """The terms of the likelihood that do not depend on the measured times, for all tried models.
 
-    A model has a drift (its share of a block's variance, and its memory in blocks) and a variance
-    ``between`` rounds. Axis 0 of an array is the drift, axis 1 this variance. Variances are in
-    multiples of s², the variance of a block's mean within its round. A round's best mean is the
-    weighted mean of its blocks with the least variance. ``precision`` (drifts, variances, rounds)
-    is the inverse of the variance of each round's best mean, ``between`` included. ``log_weight``
-    (drifts, variances) is the logarithm of the prior · |V|^-1/2 · (1'V^-1 1)^-1/2. Here, s² V is
-    the covariance of the means of all blocks of all rounds. ``mean_variance`` (drifts, variances)
-    is the variance of the unweighted mean of all blocks.
+    A model has a drift (axis 0) and a variance ``between`` rounds (axis 1). Variances are in
+    multiples of s². ``precision`` (drifts, variances, rounds) is the inverse variance of each
+    round's best mean, ``between`` included. ``log_weight`` (drifts, variances) is the logarithm of
+    the prior · |V|^-1/2 · (1'V^-1 1)^-1/2. ``mean_variance`` (drifts, variances) is the variance of
+    the unweighted mean of all blocks.
     """
 
     rounds: tuple[_Round, ...]
@@ -100,12 +91,7 @@ class NoiseModels:
     mean_variance: Series
 
     def residual_sum_of_squares(self, block_means: Series) -> Series:
-        """The residual sum of squares of ``block_means`` under each tried model.
-
-        Residuals are differences from the best mean, the weighted mean with the least variance.
-        Their squares are weighted by V^-1, where s² V is the covariance of the block means. The
-        shape is (drifts, variances), with an element for each tried model.
-        """
+        """The residual sum of squares Q (drifts, variances) of the block means under each model."""
         # Subtracting the plain mean first saves digits; the best mean subtracts it as well.
         centred, begin = block_means - block_means.sum() / len(block_means), 0
         within, means = list[Series](), list[Series]()
@@ -141,11 +127,7 @@ def half_width(times: Series, rounds: Sequence[int]) -> float:
 
 
 def _blocks_per_round(rounds: tuple[int, ...]) -> tuple[int, ...]:
-    """The number of blocks into which the samples of each round are divided, at least one.
-
-    ``rounds`` has the number of samples of each round. All rounds together have about ``_BLOCKS``
-    blocks, in proportion to their samples, but no more blocks than samples.
-    """
+    """Blocks of each round, at least one: about ``_BLOCKS`` in all, in proportion to samples."""
     total = sum(rounds)
     return tuple(min(count, max(1, round(_BLOCKS * count / total))) for count in rounds)
 
@@ -201,9 +183,7 @@ def _round_matrices(blocks: int, total: int) -> _Round:
 def drifts_to_try(count: int) -> list[tuple[tuple[float, float], float]]:
     """The drifts whose likelihood is computed: pairs (share, memory), with prior probabilities.
 
-    ``share`` is the part of a block's variance that comes from the drift; 0 means no drift.
-    ``memory`` is the number of blocks after which the drift's correlation falls to 1/e. ``count``
-    is the number of blocks of consecutive samples, in all rounds together.
+    A share of 0 means no drift. ``count`` is the number of blocks in all rounds together.
     """
     longest = max(1.0, _LONGEST_MEMORY * count)
     memories = np.geomspace(_SHORTEST_MEMORY, longest, _MEMORIES).tolist()
@@ -212,22 +192,17 @@ def drifts_to_try(count: int) -> list[tuple[tuple[float, float], float]]:
 
 
 def round_variances_to_try(rounds: int) -> list[tuple[float, float]]:
-    """The variances between rounds whose likelihood is computed, each with its prior probability.
-
-    A variance is that of the rounds' means, in multiples of s², the variance of a block's mean
-    within its round. If there is a single round, only the variance 0 is tried.
-    """
+    """Tried variances between rounds, in multiples of s², with priors; only 0 for one round."""
     if rounds == 1:
         return [(0.0, 1.0)]
     return [(0.0, _PLAIN), *((variance, (1 - _PLAIN) / len(_BETWEEN)) for variance in _BETWEEN)]
 
 
 def _quantile_of_student_mixture(weights: Series, spreads: Series, degrees: int) -> float:
-    """Find the x for which a draw from a mixture lies within ±x with the probability ``LEVEL``.
+    """The x for which a draw from Student's t mixture is within ±x with the probability ``LEVEL``.
 
-    The mixture has Student's t distributions with these ``spreads`` and ``weights``. The result is
-    approximate: a normal distribution with the same quantile at ``LEVEL`` replaces each t
-    distribution. Newton's method solves √(-log p) = √(-log(1 - LEVEL)) for x, where p is the
+    The result is approximate: a normal distribution with the same quantile at ``LEVEL`` replaces
+    each t distribution. Newton's method solves √(-log p) = √(-log(1 - LEVEL)) for x, where p is the
     probability of a draw outside ±x. The left side is almost linear in x.
     """
     z = NormalDist().inv_cdf((1 + LEVEL) / 2)

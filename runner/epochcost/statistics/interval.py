@@ -1,8 +1,4 @@
-"""Intervals for the mean of dependent step times, and for the ratio of two means.
-
-The mean's interval is asymmetric if there are bursts of slow steps or rare long steps. A circular
-block bootstrap gives its asymmetry, the drift model in ``correlated_noise`` its width.
-"""
+"""Intervals for the mean of dependent step times, and for the ratio of two means."""
 
 from __future__ import annotations
 
@@ -44,10 +40,9 @@ def mean_interval(samples: Sequence[float] | Series, rounds: Sequence[int] = ())
     bootstrap (Politis & Romano 1992; quantiles by Cornish & Fisher 1938) divides this width into a
     part below and a part above the mean. The interval of a single sample is [0, inf].
 
-    If several processes measured the samples, ``rounds`` has the number of consecutive samples of
-    each process. The interval then also covers the measured differences between processes. An
-    assumed deviation (``_BETWEEN_ROUNDS``) is added, because a few processes do not show all
-    differences.
+    ``rounds`` has the number of consecutive samples of each process; empty for a single process.
+    Between processes, the interval covers the measured differences and an assumed deviation
+    (``_BETWEEN_ROUNDS``), because a few processes do not show all differences.
     """
     times = np.asarray(samples, dtype=np.float64)
     if len(times) < 2:
@@ -65,13 +60,9 @@ def mean_interval(samples: Sequence[float] | Series, rounds: Sequence[int] = ())
 
 
 def relative_half_width(samples: Sequence[float] | Series, rounds: Sequence[int] = ()) -> float:
-    """Half the width of the mean's interval at ``LEVEL``, divided by the mean.
+    """Half the mean's interval at ``LEVEL``, divided by the mean; infinite below two samples.
 
-    The result decides whether a measurement needs more samples. ``rounds`` has the number of
-    consecutive samples of each process. The interval covers the measured differences between
-    processes. It leaves out the deviation that is assumed for unmeasured differences
-    (``_BETWEEN_ROUNDS``). More samples cannot reduce this deviation. The result is infinite for
-    fewer than two samples.
+    Unlike `mean_interval`, it leaves out ``_BETWEEN_ROUNDS``, which more samples cannot reduce.
     """
     times = np.asarray(samples, dtype=np.float64)
     if len(times) < 2:
@@ -82,8 +73,7 @@ def relative_half_width(samples: Sequence[float] | Series, rounds: Sequence[int]
 def autocorrelation_time(times: Series) -> float:
     """Estimate the integrated autocorrelation time in samples; 1 means independent samples.
 
-    The time is one plus twice the sum of autocorrelations, by the initial monotone sequence
-    estimator of Geyer (1992), which tends to overestimate.
+    The initial monotone sequence estimator of Geyer (1992) tends to overestimate.
     """
     correlations = _autocorrelations(times)
     even = len(correlations) // 2 * 2
@@ -96,8 +86,7 @@ def autocorrelation_time(times: Series) -> float:
 def block_length(count: int, tau: float) -> int:
     """Number of consecutive samples in a bootstrap block, for an autocorrelation time ``tau``.
 
-    Except in very short series, the length is at least the cube root of ``count``, since the best
-    length grows like the cube root (Künsch 1989).
+    The best length grows like the cube root of ``count`` (Künsch 1989).
     """
     length = max(math.cbrt(count), _BLOCK_PER_AUTOCORRELATION_TIME * tau)
     bounded = min(math.ceil(length), count // _FEWEST_BLOCKS)
@@ -118,8 +107,7 @@ def _autocorrelations(times: Series) -> Series:
 def _skewness_of_resampled_means(times: Series, length: int) -> float:
     """Skewness of the mean of a resample in the block bootstrap; 0 if all times are equal.
 
-    It is the skewness of the sums of all circular blocks of ``length`` samples, divided by the
-    square root of the number of blocks in a resample.
+    It is the skewness of the sums of all circular blocks / √(number of blocks in a resample).
     """
     count = len(times)
     totals = np.concatenate((times, times[: length - 1])).cumsum()
@@ -147,8 +135,7 @@ class Bounded:
 def ratio(above: Bounded, below: Bounded) -> Bounded:
     """The ratio ``above / below`` of two independent estimates, with its interval.
 
-    The method is MOVER (Zou & Donner 2008), applied to logarithms. If an interval starts at 0, an
-    end of the ratio's interval is 0 or infinity.
+    Method: MOVER (Zou & Donner 2008) on logarithms. For a ``low`` of 0, an end is 0 or infinite.
     """
     middle = above.mean / below.mean
     shorter = math.hypot(_log(above.mean, above.low), _log(below.high, below.mean))
@@ -177,9 +164,8 @@ class TimeChange:
 def time_change(before: Bounded, after: Bounded, *, rounds: int) -> TimeChange:
     """Compare the mean times before and after a change.
 
-    The change is significant under three conditions: the interval of the ratio excludes 1, the
-    ratio differs from 1 by at least ``LEAST_EFFECT``, and ``rounds``, the smaller number of rounds
-    of the two measurements, is at least ``FEWEST_ROUNDS``.
+    The change is significant if the ratio's interval excludes 1, the ratio differs from 1 by at
+    least ``LEAST_EFFECT``, and the smaller number of ``rounds`` is at least ``FEWEST_ROUNDS``.
     """
     factor = ratio(after, before)
     distinct = factor.low > 1 or factor.high < 1

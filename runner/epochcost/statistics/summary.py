@@ -61,12 +61,10 @@ _LEAST_GAP = 0.1
 
 @dataclass(frozen=True)
 class Outliers:
-    """Statistics of the slow outliers in a series of samples.
+    """The slow outliers in a series of samples: ``count`` outliers among ``of`` samples.
 
-    ``count`` is the number of outliers, ``of`` the number of all samples. ``longest`` is the
-    longest outlier in multiples of the median. ``time_share`` is the sum of the outliers' excess
-    over the median, as a share of the total time. Without this excess, the mean would be smaller by
-    the same share.
+    ``longest`` is in multiples of the median. ``time_share`` is the sum of the outliers' excess
+    over the median, as a share of the total time.
     """
 
     count: int
@@ -78,9 +76,8 @@ class Outliers:
 def outliers(samples: Sequence[float]) -> Outliers | None:
     """The slow outliers of a series; None without outliers, and for a series of under ten samples.
 
-    All other statistics include the outliers. An outlier exceeds the third quartile by more than
-    three interquartile ranges. It also exceeds the median by more than a tenth, so that very
-    regular steps have no outliers.
+    An outlier exceeds the third quartile by more than three interquartile ranges, and the median by
+    more than a tenth. All other statistics include the outliers.
     """
     if len(samples) < _FEWEST_FOR_FENCES:
         return None

@@ -1,8 +1,7 @@
 """Find processors (CPUs) of machines, and compute the peak rates of devices and processors.
 
-Rates of devices come from ``specs/devices``. Facts about processors come from tables and from the
-names of machines. If no table states a fact about a processor, the fact follows from the generation
-in the processor's name.
+Rates of devices come from ``specs/devices``. Facts about processors come from tables, else from the
+names of machines and from the generation in the processor's name.
 """
 
 from __future__ import annotations
@@ -45,12 +44,11 @@ _ORDINARY_SHARE = 1 / 8
 
 
 class CpuGeneration(NamedTuple):
-    """Processors whose names match ``pattern``.
+    """Processors whose names match ``pattern``; ``cores`` is that of the largest one.
 
-    ``lanes`` is the number of fp32 operations that a core computes in a cycle; a multiply-add
-    counts as two. ``gigahertz`` is the usual clock if all cores are busy. ``cores`` is the number
-    of cores of the largest processor. A core reads at most ``core_read`` gigabytes a second from
-    memory, and the whole processor reads at most ``read``.
+    ``lanes`` is the number of fp32 operations of a core in a cycle; a multiply-add counts as two.
+    ``gigahertz`` is the usual clock if all cores are busy. ``core_read`` and ``read`` are the most
+    GB/s that a core and a processor read from memory.
     """
 
     pattern: str
@@ -139,10 +137,7 @@ _OF_FAMILIES = {"c5": "xeon-8124m", "c7i": "xeon-8488c", "c8g": "graviton4"}
 
 @dataclass(frozen=True, slots=True)
 class CpuForm:
-    """The processors of a machine.
-
-    Numbers are totals over the machine's sockets, None if unknown.
-    """
+    """The processors of a machine; numbers are totals over all sockets, None if unknown."""
 
     chip: str
     threads: int | None = None
@@ -156,14 +151,11 @@ class CpuForm:
 class Chip:
     """The peak rates of an accelerator, or of all processors (CPUs) of a machine together.
 
-    ``products`` is the rate of the matrix units at the precision given to ``chip_of``.
-    ``operations`` is the rate of the vector units in fp32. Both are operations a second.
-    ``bandwidth`` (of memory) and ``link`` (between accelerators) are bytes a second. ``hops`` is
-    the number of links on the path between two accelerators. ``unpacking`` is 2 if the chip needs
-    twice as many operations as others to unpack a quantised weight, else 1. ``memory`` is in bytes,
-    infinite for processors. ``cores`` and ``sockets`` are totals of a machine's processors; they
-    are 0 and 1 for an accelerator. Chips with equal ``kind``, ``maker`` or ``generation`` should
-    behave alike.
+    ``products`` (matrix units at a precision) and ``operations`` (vector units in fp32) are
+    operations a second. ``bandwidth`` and ``link`` (between accelerators) are bytes a second,
+    ``memory`` is in bytes, infinite for processors. ``hops`` is the number of links between two
+    accelerators. ``unpacking`` is 2 if the chip needs twice as many operations as others to unpack
+    a quantised weight, else 1. ``cores`` and ``sockets`` are 0 and 1 for an accelerator.
     """
 
     name: str
@@ -283,8 +275,7 @@ def catalogue_processors(catalogue: Catalogue) -> Mapping[str, CpuForm]:
 def read_processors(path: Path) -> Mapping[str, CpuForm]:
     """Read the processors of all machines without GPUs in a table of machines.
 
-    The keys are provider and machine, such as "aws c6a.metal". Raises SpecError for an invalid
-    table.
+    The keys are names such as "aws c6a.metal". Raises SpecError for an invalid table.
     """
     rows = read_table(path, _COLUMNS, lambda _, row: (row, _processor(row)))
     return {f"{row['vendor']} {row['machine']}": form for row, form in rows if not row["gpu"]}
@@ -308,13 +299,9 @@ def _processor(row: Mapping[str, str]) -> CpuForm:
 def cpu_form_of(hardware: Hardware, processors: Mapping[str, CpuForm]) -> CpuForm | None:
     """The processors of a machine; None if it has accelerators or its spec names no processor.
 
-    ``processors`` has processors by names such as "aws c6a.metal". If it has an entry for the
-    machine, this entry is returned. Otherwise, the spec gives the number of threads, and the number
-    of cores if it is stated. The result's ``chip`` is then the first of these that exists:
-
-    - the chip of a machine of the same family (such as c5) in ``processors``,
-    - the chip of the family in a list of AWS families,
-    - the spec's ``cpu`` followed by the machine's id, in lower case.
+    They are the machine's entry in ``processors`` (with keys such as "aws c6a.metal"), else threads
+    and cores come from the spec. The ``chip`` is then that of a machine of the same family (such as
+    c5) in ``processors`` or of a known AWS family, else the spec's ``cpu`` and id in lower case.
     """
     if hardware.accelerators or hardware.cpu is None:
         return None
@@ -333,9 +320,8 @@ def cpu_form_of(hardware: Hardware, processors: Mapping[str, CpuForm]) -> CpuFor
 
 
 def processor_of(chip: str, machine: str, note: str, processors: Mapping[str, CpuForm]) -> CpuForm:
-    """The processors (CPUs) of the machine in a published measurement.
+    """The entry of ``machine`` in ``processors``, else a guess from ``chip`` and ``machine``.
 
-    They are the entry of ``machine`` in ``processors``, else a guess from ``chip`` and ``machine``.
     For a guess, a ``note`` such as "8 threads" gives the number of cores, one for each thread.
     """
     if machine in processors:

@@ -1,10 +1,7 @@
 """Find implausible published measurements of language models.
 
-A measurement is implausible if it is too fast, repeats an earlier row or includes much of the
-start-up of the measured program. It is too fast if it needs more operations or bytes a second than
-its devices can reach. A line through the times of batches at two lengths gives the start-up, the
-time at length zero. The start-up is too much if it is over a third of the measured time. For
-forecasts, ``least_seconds`` computes the shortest possible time.
+A measurement is implausible if it repeats an earlier row, needs more operations or bytes a second
+than its devices can reach, or spends over a third of its time on the program's start-up.
 """
 
 from __future__ import annotations
@@ -115,8 +112,7 @@ def doubted_training_rows(rows: Sequence[TrainingRow]) -> Mapping[int, Doubt]:
 def peak_flops(device: Device, precision: Precision) -> float:
     """An upper bound of the operations a second that a device can compute at a precision.
 
-    The bound allows for programs that multiply in a faster format than the stated one. For fp32, it
-    is the device's peak rate in TF32 or in 16 bits, whichever is higher.
+    The bound allows for faster formats than the stated one, such as TF32 or 16 bits for fp32.
     """
     # Gaming devices sum in 16 bits twice as fast as the stated peak, as their int8 shows.
     eight = float(device.peak_int8_tops or 0)
@@ -165,10 +161,7 @@ def _least_bytes_per_second(row: TokenRow, device: Device) -> float:
 
 
 def least_seconds(question: ServingQuestion) -> float:
-    """The shortest possible time of the step in question, at the peak rates of its devices.
-
-    For CPUs, no limit is computed, and the result is 0.
-    """
+    """Shortest possible time of a question's step, at the peak rates of its devices; 0 for CPUs."""
     device, count = question.device, question.count
     if not isinstance(device, Device):
         return 0.0
@@ -184,12 +177,9 @@ def least_seconds(question: ServingQuestion) -> float:
 
 
 def _operations_of_step(question: ServingQuestion) -> float:
-    """The least number of operations of the step that ``question`` asks about.
+    """The least operations to prefill all prompts, or to decode one token of each sequence.
 
-    If ``question.kind`` is "first", the step is the prefill of all prompts. Otherwise, the step
-    decodes one token of each sequence. If ``question.interleaved``, the server also prefills
-    prompts between tokens. Each step then has 1 / ``question.output`` of a prompt's operations for
-    each sequence.
+    If ``interleaved``, a token also has 1 / ``output`` of a prompt's operations.
     """
     form, prompt = question.form, max(question.prompt - question.cached, 0)
     # Embeddings need no operations.
@@ -209,8 +199,7 @@ def _bytes_of_step(
 ) -> float:
     """The least number of bytes that devices read to decode one token of each sequence.
 
-    In a mixture of experts, ``different`` is the number of sequences that choose their experts
-    independently. Each other sequence chooses the same experts as one of the independent sequences.
+    ``different`` is the number of sequences that choose their experts independently.
     """
     form = question.form
     read = (form.parameters - form.vocabulary * form.hidden) / form.parameters

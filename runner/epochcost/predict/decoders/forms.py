@@ -27,9 +27,8 @@ _BYTES_OF_16_BITS = 2
 class DecoderForm:
     """Dimensions of a language model that its times depend on; ``experts`` is 0 for a dense model.
 
-    ``attention`` is the width of all attention heads together. ``parameters`` and
-    ``active_parameters`` (those that a token uses) are counts. ``cached_numbers_per_token`` is how
-    many numbers (of keys and values) the cache stores for each token. The share ``windowed`` of the
+    ``attention`` is the width of all attention heads together. A token uses ``active_parameters``,
+    and stores ``cached_numbers_per_token`` numbers (keys and values). The share ``windowed`` of the
     layers attends only to the latest ``window`` tokens, and caches only these.
     """
 
@@ -52,8 +51,7 @@ class DecoderForm:
     def attended_pairs(self, tokens: float) -> float:
         """Twice the number of (query, key) pairs of ``tokens`` tokens, as a mean over all layers.
 
-        In a layer without a window, each token attends to all earlier ones. So n tokens have about
-        n² / 2 pairs, and the result is n². Layers with a window have fewer pairs.
+        Without windows, n tokens have about n² / 2 pairs, so the result is n².
         """
         return tokens**2 - self.windowed * max(tokens - self.window, 0.0) ** 2
 
@@ -108,10 +106,7 @@ def catalogue_forms(catalogue: Catalogue) -> Mapping[str, DecoderForm]:
 
 
 def read_forms(path: Path) -> tuple[tuple[str, DecoderForm], ...]:
-    """Names and dimensions from a table of models; each alias of a model has an entry of its own.
-
-    Raises SpecError for an invalid table.
-    """
+    """Read dimensions by model name and by alias; raises SpecError for an invalid table."""
     rows = read_table(path, _FORM_COLUMNS, lambda _, row: (row, _form(row)))
     return tuple(
         (name.strip(), form)

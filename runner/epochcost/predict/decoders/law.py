@@ -10,18 +10,13 @@ seconds, and the prefill of n tokens takes
     (2 · active · n + 2 · a · pairs · width · layers) / (split · ef · peak) + layers · τp
     + weights read / (split · e · bandwidth) + t0 + exchange.
 
-"weights read" is the number of bytes of weights that are read. The model uses ``active`` parameters
-for a token, and stores ``cache`` bytes for each token of the ``context``. ``pairs`` counts each
-(query, key) pair twice. If tokens attend to all earlier ones, there are about n² / 2 pairs, and
-``pairs`` is n². ``width`` is that of all attention heads. ``split`` devices share each layer, and
-exchange results in the time ``exchange``. ``peak`` and ``operations`` are operations a second, of
-the matrix and of the vector units. The other symbols are fields of `Efficiencies`:
-
-- e (``read``) and ef (``products``): reached shares of the bandwidth and of the peak rate.
-- τ (``layer``) and s (``sequence``): seconds that a layer and a sequence add to decoding.
-- τp (``prompt_layer``) and t0 (``start``): seconds that a layer and the start add to a prefill.
-- w (``weights``): vector operations to unpack a quantised weight; 0 for other weights.
-- a (``attention``): how many times as long an operation takes in attention as elsewhere.
+"weights read" are bytes of weights. The model uses ``active`` parameters for a token, and stores
+``cache`` bytes for each token of the ``context``. ``pairs`` counts each (query, key) pair twice; it
+is n² if tokens attend to all earlier ones. ``width`` is that of all attention heads. ``split``
+devices share each layer, and exchange results in the time ``exchange``. ``peak`` and ``operations``
+are operations a second, of the matrix and of the vector units. The other symbols are fields of
+`Efficiencies`: e (``read``), ef (``products``), τ (``layer``), s (``sequence``), τp
+(``prompt_layer``), t0 (``start``), w (``weights``, 0 if not quantised) and a (``attention``).
 """
 
 from __future__ import annotations
@@ -53,25 +48,21 @@ _PRODUCTS_AN_OPERATION = 10
 class Efficiencies(NamedTuple):
     """Parameters of the formula for serving times, fitted for each software.
 
-    - ``read``: reached share of the memory's bandwidth.
-    - ``products``: reached share of the matrix units' peak rate.
-    - ``link``: reached share of a link's rate.
+    - ``read``, ``products``, ``link``: reached shares of memory, matrix-unit and link rates.
     - ``ordinary``: 10 · ``ordinary`` matrix operations also cost one vector operation's time.
     - ``weights``: vector operations to unpack a quantised weight.
     - ``layer``, ``sequence``: seconds that each layer and each sequence add to a decoding step.
-    - ``prompt_layer``: seconds that each layer adds to a prefill.
-    - ``start``: seconds that starting a prefill takes.
+    - ``prompt_layer``, ``start``: seconds that each layer and the start add to a prefill.
     - ``hop``: seconds that a transfer between two devices spends on each link.
     - ``threads``: seconds that each core of a processor adds to each layer.
     - ``attention``: how many times as long an operation takes in attention as elsewhere.
-    - ``warm``: prompt length at which the matrix units reach half their rate.
-    - ``narrow``: width of the hidden state at which the matrix units reach half their rate.
+    - ``warm``, ``narrow``: prompt length and hidden width at which matrix units reach half speed.
     - ``between``: share of a prefill's computing time for which tokens of other requests wait.
-    - ``clock``: an exponent for devices. Their ``layer``, ``prompt_layer`` and ``sequence`` are
-      divided by (vector operations a second / 3e13) to this power.
-    - ``socket``: an exponent. The bandwidth of n sockets is divided by n to this power.
-    - ``core``: an exponent for processors whose clock falls with the number of busy cores. The
-      rate that they reach is proportional to (peak rate) to this power.
+    - ``clock``: ``layer``, ``prompt_layer`` and ``sequence`` of devices are divided by (vector
+      operations a second / 3e13) to this power.
+    - ``socket``: the bandwidth of n sockets is divided by n to this power.
+    - ``core``: the rate of processors whose clock falls with the number of busy cores is
+      proportional to (peak rate) to this power.
     """
 
     read: float
@@ -113,9 +104,7 @@ SPREAD_ON_PROCESSORS = Efficiencies(
 class Law:
     """The formula for serving times, for n ``questions`` about prefills or decoding steps.
 
-    A call takes the logarithms of the `Efficiencies`, and returns the logarithms of the seconds
-    [n]. The attributes are arrays [n] that describe the models, chips and requests of the
-    questions. ``expert`` is the number of weights of an expert, and ``split`` the number of devices
+    Attributes are arrays [n]. ``expert`` counts the weights of an expert, ``split`` the devices
     that share each layer. ``part`` is the most tokens of a prompt that are read at once.
     """
 
@@ -170,7 +159,7 @@ class Law:
         return np.array([*map(number, self._questions)], dtype=np.float64)
 
     def __call__(self, efficiencies: Vector) -> Vector:
-        """Logarithms of the predicted seconds [n] of each question's prefill or step."""
+        """Logarithms of each question's seconds [n], given those of the `Efficiencies`."""
         # Whatever the efficiencies, more bandwidth never makes a step slower, and more sequences
         # never make it faster.
         seconds, s = _PhaseSeconds(self, efficiencies), self
@@ -202,10 +191,7 @@ def _cache_bytes_per_token(question: ServingQuestion) -> float:
 
 
 class _PhaseSeconds:
-    """Compute seconds [n] of prefills and decoding steps for the n questions of ``law``.
-
-    ``efficiencies`` are the logarithms of the `Efficiencies`, in their order.
-    """
+    """Seconds [n] of a law's prefills and decoding steps; ``efficiencies`` are logarithms."""
 
     def __init__(self, law: Law, efficiencies: Vector) -> None:
         self._s = s = law

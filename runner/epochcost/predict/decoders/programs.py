@@ -1,12 +1,8 @@
-"""Fit the parameters of the formula in ``law`` to published times, for each program.
+"""Fit the parameters of the formula in ``law``, called efficiencies, for each program.
 
-The parameters, called efficiencies, are shares of peak rates that software reaches, fixed times and
-the like. A program is one edition of a software package on one maker's accelerators, or on CPUs. An
-edition is a version as one source names it.
-
-The first fit is to the times of all software. Each software package then has a fit with the first
-as prior, and each program has a fit with that of its package as prior. A program with very few
-published times has no fit of its own.
+A program is an edition (a version as one source names it) of a software package on one maker's
+accelerators, or on CPUs. The fit to all software is the prior for each package, whose fit is the
+prior for its programs. A program with very few published times has no fit of its own.
 """
 
 from __future__ import annotations
@@ -48,20 +44,15 @@ def _group_names(question: ServingQuestion) -> tuple[str, ...]:
 class Programs(NamedTuple):
     """Fitted parameters of the formula in ``law``, as logarithms in the order of `Efficiencies`.
 
-    ``named`` has the fits by name: of a software package ("vLLM"), of the package on another
-    maker's accelerators than NVIDIA's ("vLLM on AMD"), or of an edition ("vLLM: " and its name).
-    ``pooled`` is the fit to all software, for questions to which no named fit applies.
+    ``pooled`` is the fit to all software. ``named`` has the fits of packages ("vLLM"), of packages
+    on other makers' accelerators than NVIDIA's ("vLLM on AMD"), and of editions ("vLLM: EDITION").
     """
 
     pooled: tuple[float, ...]
     named: dict[str, tuple[float, ...]]
 
     def law(self, questions: Sequence[ServingQuestion]) -> Vector:
-        """Predict log(seconds) [n], the answers to n ``questions``.
-
-        A question uses the parameters of its software's edition; if none were fitted, those of its
-        software; if none were fitted either, those of all software.
-        """
+        """Predict log(seconds) [n] by the fit of the edition, else of the software, else of all."""
         result = np.empty(len(questions))
         places = group_by(range(len(questions)), lambda at: _group_names(questions[at]))
         for groups, members in places.items():
@@ -76,10 +67,8 @@ def fit_programs(
 ) -> Programs:
     """Fit efficiencies of all software together, of each software package and of each program.
 
-    Efficiencies are the parameters of the formula in ``law``. A program is an edition of a package
-    on one maker's accelerators, or on CPUs. ``seconds`` has the logarithms of the measured times in
-    seconds, one for each of ``questions``. ``start`` has the efficiencies expected before the fit,
-    ``spread`` the standard deviations of their logarithms.
+    ``seconds`` [n] are logarithms of the measured times. ``start`` has the efficiencies expected
+    before the fit, ``spread`` the standard deviations of their logarithms.
     """
     fit = partial(_fit_efficiencies, questions, seconds)
     pooled, deviations = np.log(start), np.array(spread)
@@ -114,11 +103,7 @@ def _fit_efficiencies(
     start: Vector,
     deviations: Vector,
 ) -> Vector:
-    """Fit the logarithms of the time formula's efficiencies to the times at ``indices``.
-
-    ``groups`` names a group, such as a chip or a software, for each question. In the sum of squared
-    residuals, each question of a group of k has a weight proportional to 1 / √k.
-    """
+    """Fit log efficiencies to the times at ``indices``; each time in a group of k weighs 1 / √k."""
     members = numbered([groups[at] for at in indices])
     weights = np.bincount(members)[members] ** -0.5
     law = Law([questions[at] for at in indices])

@@ -1,8 +1,6 @@
-"""Read published times and token rates of language models, and convert the rates to times.
+"""Read published serving times and token rates of language models, and convert rates to times.
 
-The rate of a prefill becomes the time to the first token. The rate of decoded tokens becomes the
-time between tokens. The module ``training_rows`` reads rates of trainings, and ``doubts`` lists
-implausible rows.
+The module ``training_rows`` reads rates of trainings, and ``doubts`` lists implausible rows.
 """
 
 from __future__ import annotations
@@ -83,11 +81,9 @@ _THROUGHPUTS = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A row of a published table, with its model's dimensions and its device.
+    """A row of a published table, with its model's dimensions and its device (None if unknown).
 
-    ``cells`` has every column. If the table omits a column, the cell has the value that the table's
-    spec states, or is empty. ``form`` has the dimensions, None if the model is unknown. ``device``
-    is an accelerator or the CPUs of a machine, None if unknown.
+    If the table omits a column, its cell has the value that the table's spec states, or is empty.
     """
 
     path: Path
@@ -97,10 +93,7 @@ class Line:
     device: Device | CpuForm | None = field(default=None, repr=False)
 
     def count_of(self, column: str, default: int) -> int:
-        """The whole number in a column; ``default`` if the cell is empty or 0.
-
-        Raises ValueError for any other cell that is not a whole number above 0.
-        """
+        """The whole number in a column, ``default`` for empty or 0; ValueError for other text."""
         return count_or(column, self.cells[column], default)
 
     @property
@@ -118,13 +111,11 @@ class Line:
 class ServingQuestion:
     """A question about the time of a prefill or a decoding step on accelerators or CPUs.
 
-    If ``kind`` is "first", the time is that of a prefill, which reads all prompts together. If
-    ``kind`` is "token", it is the time between two tokens of a sequence. If ``interleaved``, the
-    server reads later prompts between the tokens. ``cached`` tokens of each prompt need no prefill.
-
-    ``edition`` is a version of the software, as a source names it; empty means the newest published
-    version. ``source`` is the source of the published row from which the question is made. It is
-    empty for other questions.
+    The ``kind`` "first" asks for the time of a prefill, which reads all prompts together, "token"
+    for the time between two tokens of a sequence. If ``interleaved``, the server reads later
+    prompts between the tokens. ``cached`` tokens of each prompt need no prefill. ``edition`` is a
+    version of the software, as a source names it; empty means the newest published version.
+    ``source`` is that of a published row, empty for other questions.
     """
 
     form: DecoderForm
@@ -145,12 +136,7 @@ class ServingQuestion:
 
     @property
     def read_pairs(self) -> float:
-        """Twice the number of (query, key) pairs in a prompt's prefill, as a mean over layers.
-
-        If tokens attend to all earlier ones, n tokens have about n² / 2 pairs, and the result is
-        n². Layers that attend only to the latest tokens have fewer pairs. Pairs of two tokens that
-        are both cached before the prefill do not count.
-        """
+        """`DecoderForm.attended_pairs` of a prompt, without pairs of two cached tokens."""
         prompt = max(self.prompt, 0.0)
         cached = min(max(self.cached, 0.0), prompt)
         return self.form.attended_pairs(prompt) - self.form.attended_pairs(cached)
@@ -167,14 +153,10 @@ class ServingQuestion:
 class TokenRow:
     """A published serving measurement: a ``question`` and the ``seconds`` that answer it.
 
-    ``seconds`` is the time to the first token or between tokens, as the question's ``kind`` says.
-    If the question is ``interleaved`` (its kind is then "token"), ``seconds`` is the time of a
-    request, including its prefill, divided by the number of output tokens of the request.
-
-    ``tokens_per_second`` is the rate of tokens that the row states, None if the row states a time.
-    If the row states only the rate at full load, the number of sequences is unknown. ``seconds`` is
-    then None, and the question's ``sequences`` has the placeholder 1. An unknown length of prompts
-    or outputs is written as 0.
+    If the question is ``interleaved``, ``seconds`` is the time of a request, including its prefill,
+    divided by its output tokens. ``tokens_per_second`` is None if the row states a time. If the row
+    states only the rate at full load, the number of sequences is unknown. ``seconds`` is then None,
+    and ``question.sequences`` is 1. Unknown lengths of prompts or outputs are 0.
     """
 
     line: Line
@@ -185,10 +167,7 @@ class TokenRow:
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """Devices, model dimensions and processors, by the names in published tables.
-
-    ``forms`` has the dimensions by the model's name without owner and punctuation (``plain_name``).
-    """
+    """Devices, processors and model dimensions (by ``plain_name``) by names in published tables."""
 
     devices: Devices
     forms: Mapping[str, DecoderForm]
@@ -196,10 +175,7 @@ class Names:
 
 
 def token_rows(catalogue: Catalogue) -> tuple[TokenRow, ...]:
-    """Read the serving measurements in all token tables of a project, implausible ones included.
-
-    Raises InputError for a table that cannot be read.
-    """
+    """Read all serving measurements, even implausible; raises InputError for an invalid table."""
     return tuple(token_rows_of(catalogue_lines(catalogue)))
 
 
@@ -221,10 +197,7 @@ def catalogue_lines(catalogue: Catalogue) -> Iterator[Line]:
 
 
 def columns_of(table: ObservationTable) -> Mapping[str, str]:
-    """The values that a spec states once for all rows of its table, by column.
-
-    The table may omit these columns. If the table has one of them, the table's cells count instead.
-    """
+    """Values by column that a spec states for all rows; a column of the table itself wins."""
     return {"source": table.name, "licence": table.licence, **table.columns}
 
 
@@ -293,9 +266,8 @@ def software_of(text: str) -> str:
 def token_rows_of(lines: Iterable[Line]) -> Iterator[TokenRow]:
     """Yield the serving measurements among the lines of a table.
 
-    Lines of trainings, of unknown chips and of models with unknown dimensions are omitted. A line
-    is also omitted if its figure gives no time of a prefill or a token, and no output rate of a
-    fully loaded server.
+    Lines of trainings, unknown chips and unknown models are omitted. So are figures that give
+    neither the time of a prefill or a token nor the output rate of a fully loaded server.
     """
     for line in lines:
         if line.form is None or MODES[line.cells["mode"]] != "inference":

@@ -1,8 +1,7 @@
 """Forecast the seconds to the first token and between tokens for any model on any machine.
 
-The module ``law`` has a formula for the time. A Gaussian process learns how far published times are
-from the formula. Bandwidth, memory and the number of sequences are none of its inputs: the formula
-accounts for them. Accelerators and CPUs have separate Gaussian processes.
+Gaussian processes, one for accelerators and one for CPUs, learn how far published times are from
+the formula in ``law``. Only the formula depends on bandwidth, memory and number of sequences.
 """
 
 from __future__ import annotations
@@ -119,8 +118,7 @@ ON_PROCESSORS_TERMS = (
 class ServingForecaster:
     """Forecast times of prefills and decoding steps from published measurements.
 
-    Implausible measurements among ``rows`` are ignored. ``cache`` is the folder of earlier fits,
-    keyed by all inputs.
+    Implausible ``rows`` are ignored. ``cache`` is the folder of earlier fits, keyed by all inputs.
     """
 
     def __init__(self, rows: Sequence[TokenRow], cache: Path | None = None) -> None:
@@ -204,11 +202,7 @@ _KEPT = Keep("serving", TypeAdapter(tuple[str, _Fit]), ("predict", "specs/hardwa
 
 
 class _ChipsForecaster:
-    """Forecast serving times, either on accelerators only or on CPUs only.
-
-    ``rows`` are published measurements on one of these two kinds. All questions must be about the
-    same kind.
-    """
+    """Forecast serving times from published ``rows``, on accelerators only or on CPUs only."""
 
     def __init__(
         self,
@@ -243,9 +237,7 @@ class _ChipsForecaster:
     def _groups_of_alike_rows(self) -> tuple[list[ServingQuestion], Vector, Vector]:
         """Groups of alike published times: first question, median departure and size of each.
 
-        A departure is log(published time / time by the formula in ``law``). Times are alike if
-        their questions agree in the software's ``edition`` and in all properties in ``_LABELS`` and
-        ``_FEATURES``, such as the chip.
+        Times are alike if they agree in ``edition`` and in all ``_LABELS`` and ``_FEATURES``.
         """
         departures = self._observed - self._fit.programs.law(self._questions)
         groups = group_by(
@@ -273,11 +265,7 @@ class _ChipsForecaster:
         }
 
     def forecasts(self, questions: Sequence[ServingQuestion]) -> list[Forecast]:
-        """Forecast the time for each question; all questions are about one model.
-
-        Each forecast has random draws of its time. Forecasts with correlated errors, such as those
-        on one chip, have correlated draws.
-        """
+        """Forecast the times for questions about one model; draws correlate like the errors."""
         at, cells = _cells(questions)
         departures, unknown = self._departures.predicted(Traits.of(cells, _LABELS, _FEATURES))
         unknown += (_FLOOR**2 + _ROW**2) * np.eye(len(cells))
@@ -294,10 +282,9 @@ class _ChipsForecaster:
         return seconds
 
     def _covariance_of_new_sources(self, questions: Sequence[ServingQuestion]) -> Matrix:
-        """Covariance [n, n] of the errors that new sources add to answers to n ``questions``.
+        """Covariance [n, n] of the errors that sources without learnt times add to n answers.
 
-        A question's ``source`` is new if none of the source's published times was learnt. Answers
-        for one new source share an error if they agree in software and in ``kind``.
+        Answers for one new source share an error if they agree in software and in ``kind``.
         """
         deviations = np.array(
             [0.0 if each.source in self._sources else _source_deviation(each) for each in questions]

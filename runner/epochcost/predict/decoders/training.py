@@ -1,7 +1,6 @@
 """Forecast the seconds per token in which devices train a language model, with intervals.
 
-The law is a formula for the time of a step, fitted to published trainings. A Gaussian process
-learns how far trainings depart from the law.
+A Gaussian process learns how far published trainings depart from a fitted formula, the law.
 
 Sources: Kaplan et al. 2020, arXiv 2001.08361 (operations of a forward pass); Chen et al. 2016,
 arXiv 1604.06174 (checkpointing).
@@ -44,18 +43,16 @@ _BYTES = 2
 class Efficiencies(NamedTuple):
     """Positive parameters of the formula for training times; the fit is of their logarithms.
 
-    - ``products``: share of the peak rate in 16 bits that matrix products reach.
+    - ``products``, ``link``: reached shares of the peak rate in 16 bits and of a link's rate.
     - ``eight``: reached share of the peak rate in fp8 or fp4, divided by ``products``.
+    - ``attention``: reached share of √(150 · bandwidth · peak rate in 16 bits), / ``products``.
     - ``layer``: seconds that a layer adds to each pass.
     - ``weights``: how many times a pass reads the weights.
     - ``unpacking``: the time to unpack a quantised weight, in bytes that could be read meanwhile.
-    - ``experts``: factor on the computing time of models with experts.
-    - ``doubling``: factor on the computing time for each doubling of the number of devices.
-    - ``attention``: reached share of √(150 · bandwidth · peak rate in 16 bits), / ``products``.
-    - ``link``: reached share of a link's rate.
+    - ``experts``, ``doubling``: factors on the time of models with experts, and for each doubling
+      of the number of devices.
     - ``traffic``: bytes moved for each activation.
-    - ``balance``: exponent of (peak rate in 16 bits / bandwidth / 150) in the time of matrix
-      products.
+    - ``balance``: exponent of (peak rate in 16 bits / bandwidth / 150) in matrix products' time.
     """
 
     products: float
@@ -90,8 +87,7 @@ _TERMS = (
 class TrainingForecaster:
     """Forecast the seconds per token of trainings from the published trainings in ``rows``.
 
-    Implausible rows are ignored, and so are rows without a sequence length or a known device, and
-    all rows of NeuronX. Raises InputError if no row is left.
+    Only plausible and `learnable` rows count. Raises InputError if there is none.
     """
 
     def __init__(self, rows: Sequence[TrainingRow]) -> None:
@@ -122,10 +118,7 @@ class TrainingForecaster:
         return self._departures.calibration(groups, features)
 
     def forecasts(self, questions: Sequence[TrainingQuestion]) -> list[Forecast]:
-        """Forecast the seconds per token for each question.
-
-        Draws of log(true time / forecast) are correlated if the errors of two forecasts are.
-        """
+        """Forecast the seconds per token for each question; draws correlate like the errors."""
         if not questions:
             return []
         departures, unknown = self._departures.predicted(Traits.of(questions, _LABELS, _FEATURES))
@@ -147,20 +140,18 @@ class TrainingForecaster:
 class Amounts(NamedTuple):
     """Numbers from which ``Law`` computes the seconds per token of a training.
 
-    A training step has as many operations on weights as ``question.passes`` forward passes, here
-    called passes. These fields are seconds per token that one device takes at its full rates:
+    A step has as many operations on weights as ``question.passes`` forward passes. These fields are
+    seconds per token of one device at its full rates, for all passes:
 
     - ``products``: matrix products with the weights.
     - ``attention``: attention at √(150 · bandwidth · peak rate in 16 bits) operations a second.
-    - ``read``: reading the weights from memory in each pass.
-    - ``unpacked``: reading one byte for each quantised weight in each pass.
+    - ``read``, ``unpacked``: reading the weights, and reading a byte for each quantised weight.
     - ``numbers``: reading (passes · layers · hidden) + (vocabulary / 3) activations of one byte.
     - ``moved``: sending weights or gradients, and tokens of experts, to other devices.
 
-    The other fields are no times. ``layers`` is passes · number of layers / tokens in a device's
-    batch, times 0.3 in compiled software without experts. ``balance`` is the peak rate in 16 bits /
-    bandwidth, relative to an A100's. ``few_bits`` (products in fp8 or fp4) and ``experts`` are 1 or
-    0. ``doublings`` is log2 of ``devices``.
+    ``layers`` is passes · the model's layers / tokens in a device's batch, times 0.3 in compiled
+    software without experts. ``balance`` is the peak rate in 16 bits / bandwidth, relative to an
+    A100. ``few_bits`` (fp8, fp4) and ``experts`` are 1 or 0. ``doublings`` is log2 of ``devices``.
     """
 
     products: float
@@ -199,10 +190,7 @@ class Law:
 
 
 def least_training_seconds(question: TrainingQuestion) -> float:
-    """Seconds per token if all operations of a training ran at the peak rates of its devices.
-
-    Attention is computed in 16 bits, and products with the weights in the training's precision.
-    """
+    """Seconds per token if all operations of a training ran at the peak rates of its devices."""
     in_16_bits = chip_of(question.device, "bf16")
     attention = _attention_operations(question) / in_16_bits.products
     products = 2 * question.form.active_parameters * question.passes / _chip(question).products
@@ -260,11 +248,7 @@ def _seconds_to_move(question: TrainingQuestion) -> float:
 
 
 def _seconds_at_rates(question: TrainingQuestion, rate: float, rate_of_device: float) -> float:
-    """Seconds per token to exchange weights at ``rate``, and tokens at ``rate_of_device``.
-
-    ``rate`` is in bytes a second, as is ``rate_of_device``, at which each device sends tokens to
-    experts on other devices.
-    """
+    """Seconds per token to send weights, and tokens to experts, at two rates in bytes a second."""
     form, count = question.form, question.count
     weights = question.passes * question.gathered_parameters if question.sharded else 0.0
     if question.network and not (question.sharded or question.frozen):

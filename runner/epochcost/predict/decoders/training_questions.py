@@ -1,7 +1,4 @@
-"""Describe a training of a language model as a question about its speed.
-
-The question may be of a reader, or of a published training. The module ``training`` answers it.
-"""
+"""Describe a training of a language model as a question, which the module ``training`` answers."""
 
 from __future__ import annotations
 
@@ -27,9 +24,9 @@ class TrainingQuestion:
     """A question about the rate at which ``count`` devices of one kind train a model.
 
     Each device processes ``tokens`` tokens at once, in sequences of ``length`` tokens. The backward
-    pass repeats the share ``recomputed`` of the forward pass. If ``sharded``, each device stores
-    only a part of the weights. An empty ``software`` means any. Each of the ``machines`` exchanges
-    ``network`` bytes a second with the others; None means as fast as devices of one machine.
+    pass repeats the share ``recomputed`` of the forward pass. If ``sharded``, each device stores a
+    part of the weights. An empty ``software`` means any. A machine exchanges ``network`` bytes a
+    second with the others; None means as fast as devices of one machine.
     """
 
     form: DecoderForm
@@ -70,9 +67,8 @@ class TrainingQuestion:
     def gathered_parameters(self) -> float:
         """Number of parameters that a device gathers in each pass of a ``sharded`` training.
 
-        If there are at least as many experts as devices, no expert is gathered: tokens are sent to
-        the experts. If there are more devices than experts, several devices store parts of each
-        expert. Each of these devices then gathers that one expert.
+        Experts are not gathered, because tokens are sent to them. If there are more devices than
+        experts, each device stores a part of one expert and gathers this expert.
         """
         experts = self.form.expert_parameters
         shared = experts / self.form.experts if self.count > self.form.experts > 0 else 0.0

@@ -26,13 +26,12 @@ _CHECKPOINTING = re.compile(r"checkpointing|full ac|sac\b")
 
 @dataclass(frozen=True, slots=True)
 class TrainingRow:
-    """A published training of a language model, with its speed.
+    """A published training of a language model; ``tokens_per_second`` is the speed of all devices.
 
-    ``tokens_per_second`` is the speed of all devices together. ``sequence`` is a length in tokens,
-    0 if unknown. ``batch`` is the number of sequences that the source states, None if it states
-    none. For some software, such as Unsloth, the number is that of one device; otherwise, it is
-    that of a step on all devices. ``checkpointing`` is whether the source says that the backward
-    pass recomputes activations. ``settings`` are the texts in the columns ``task`` and ``note``.
+    ``sequence`` is a length in tokens, 0 if unknown. ``batch`` is the number of sequences in a
+    step, None if unknown; for some software, such as Unsloth, it is that of one device.
+    ``settings`` has the columns ``task`` and ``note``. ``checkpointing`` means that the backward
+    pass recomputes activations.
     """
 
     line: Line

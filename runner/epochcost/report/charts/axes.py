@@ -38,8 +38,7 @@ def log_axis(
 ) -> Any:
     """A logarithmic axis that covers the values of ``field`` and the values ``also``.
 
-    ``channel`` is ``alt.X`` or ``alt.Y``. The field's form (seconds, money, ...) decides the ticks
-    and their labels. Values of 0 are at the low end.
+    ``channel`` is ``alt.X`` or ``alt.Y``. Values of 0 are at the low end.
     """
     form, values = data.form(field), data.values_of(field)
     domain = log_domain([*values, *also])
@@ -69,19 +68,13 @@ def log_scaled(
 
 
 def log_domain(values: Iterable[float]) -> tuple[float, float]:
-    """The least and the largest positive value, each moved outward by a margin.
-
-    Without a positive value, the domain is around 1.
-    """
+    """The least and the largest positive value, with margins; around 1 without such a value."""
     positive = [value for value in values if value > 0] or [1.0]
     return min(positive) / _MARGIN, max(positive) * _MARGIN
 
 
 def positions(drawn: Iterable[float], values: Sequence[float], length: float) -> list[float]:
-    """Positions of ``values`` in pixels on a logarithmic axis of ``length`` pixels.
-
-    The axis fits the numbers in ``drawn`` (see ``log_domain``). A value of 0 is at the low end.
-    """
+    """Positions of ``values`` in pixels on a log axis that fits ``drawn``; 0 is at the low end."""
     low, high = log_domain(drawn)
     return [length * math.log(max(value, low) / low) / math.log(high / low) for value in values]
 

@@ -1,8 +1,4 @@
-"""Chart a job's cost on each machine: against its time, and relative to the cheapest machine.
-
-A mark's shape says how the time is known: measured, published, predicted or estimated. Coloured
-machines are those that no other beats in both time and cost.
-"""
+"""Chart a job's cost on each machine: against its time, and relative to the cheapest machine."""
 
 from __future__ import annotations
 
@@ -34,10 +30,7 @@ _BEST = "datum.on_frontier == 'yes'"
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A mark of the chart: a machine at its cheapest price plan.
-
-    ``side`` is the side of the mark where the machine's name is drawn; None without a name.
-    """
+    """A machine at its cheapest plan; ``side`` is where its name is drawn, None without a name."""
 
     machine: MachineName
     price_plan: PlanName
@@ -60,9 +53,7 @@ class CostTime(Figure):
     def layers(self, alt: Any) -> list[Any]:
         """The layers of the chart: a line, intervals, marks and names.
 
-        Each machine has a mark. It has a name if its row has a ``side``, the side of the mark where
-        the name is drawn. The line connects the machines that no other beats in both time and cost.
-        Only these machines have intervals of time and cost.
+        The line and the intervals are for machines that no other beats in both time and cost.
         """
         x = axes.log_axis(alt.X, self.data, "time", "time")
         y = axes.log_axis(alt.Y, self.data, "cost", "cost")
@@ -93,10 +84,7 @@ class CostTime(Figure):
 
 
 def cost_against_time(contest: Contest, *, identifier: str, job: str) -> CostTime | None:
-    """Chart cost against time for a job, with the competing machines of ``contest``.
-
-    None if the chart would have fewer than three different points.
-    """
+    """Chart cost against time of the competing machines; None for fewer than three points."""
     best = {id(contender) for contender in contest.frontier}
     points = {
         id(contender): Point(
@@ -171,19 +159,13 @@ def _description(contest: Contest, job: str) -> str:
 
 
 def _left_out(omitted: int, noun: str) -> str:
-    """A clause that says how many items the chart omits; empty if none.
-
-    ``noun`` names the items.
-    """
+    """A clause that says how many items, named ``noun``, the chart omits; empty if none."""
     are = "is" if omitted == 1 else "are"
     return f" {count_words(omitted, noun)} {are} left out" if omitted > 0 else ""
 
 
 def _sides_of_names(data: ChartData[Point], points: Sequence[Point]) -> Mapping[str, str]:
-    """The side of each machine's mark on which its name overlaps no other name or mark.
-
-    Machines without such a side are omitted.
-    """
+    """By machine, the side of its mark where the name overlaps nothing; no entry without one."""
     width, height = _PHONE
     x = axes.positions(data.values_of("time"), [row.time[1] for row in data.rows], width)
     y = axes.positions(data.values_of("cost"), [row.cost[1] for row in data.rows], height)
@@ -224,9 +206,8 @@ _MOST_DRAWN = 20
 class CostRatio:
     """The cost of a machine relative to the cheapest machine, each at its cheapest price plan.
 
-    A scenario is a random draw of the times on all machines together. ``times_cost`` is the ratio
-    of the mean costs, with a 90 % interval over scenarios. ``cheapest`` says in how many of 100
-    scenarios the machine is the cheapest.
+    ``times_cost`` is the ratio of the mean costs, with a 90 % interval over scenarios. A scenario
+    is a random draw of the times on all machines together.
     """
 
     machine: MachineName
@@ -271,10 +252,7 @@ class CostRatios(Figure):
 
 
 def cost_ratios(contest: Contest, *, identifier: str, job: str) -> CostRatios | None:
-    """Chart each machine's cost relative to the cheapest.
-
-    None for fewer than three machines, and if the cheapest costs nothing.
-    """
+    """Chart costs relative to the cheapest; None for under three machines or if it is free."""
     odds = contest.odds
     if odds is None or len(odds.shares) < LEAST_POINTS or not contest.cheapest.cost.mean:
         return None

@@ -1,8 +1,6 @@
 """Store the data of a chart as rows, from which charts, tables and files are made.
 
-All rows of a chart are instances of one frozen dataclass. The annotation `Shown` of each field
-declares how the field appears. Each chart chooses its marks, such as lines or points.
-`report.tables` formats tables.
+Rows are instances of one frozen dataclass, whose annotations `Shown` say how fields appear.
 """
 
 from __future__ import annotations
@@ -31,10 +29,8 @@ _MOST_DRAWN = 5
 class Shown:
     """The way to show a field: its title, its form, and the places where it appears.
 
-    Tables omit fields with the ``place`` "chart". Drawings omit fields with the ``place`` "table".
-    In files, column names end with the unit of ``form``, if any. If ``bounds`` is False, tables
-    show only the mean of an interval. In tables, floats of the form "number" have at most
-    ``digits`` significant digits.
+    If ``bounds`` is False, tables show only the mean of an interval. In tables, floats of the form
+    "number" have at most ``digits`` significant digits.
     """
 
     title: str
@@ -75,10 +71,7 @@ class ChartData(Generic[RowT]):
         return next(field.display.title for field in self._fields if field.name == name)
 
     def distinct(self, *names: str) -> int:
-        """The number of different rows, compared by the fields ``names``.
-
-        Rows that lack a value in one of these fields do not count.
-        """
+        """The number of rows that differ in ``names``; rows that lack such a value do not count."""
         points = {tuple(row.get(name) for name in names) for row in self.values}
         return sum(None not in point for point in points)
 
@@ -143,11 +136,7 @@ class _RowField:
 
     @property
     def column_suffixes(self) -> tuple[tuple[str, str], ...]:
-        """For each table column of the field, what to append to the field's name and title.
-
-        An interval has three columns (low end, mean, high end), or only the mean if ``bounds`` is
-        False. Any other field has one column, and nothing is appended.
-        """
+        """For each table column of the field, what to append to its name and title."""
         if self.is_interval and self.display.bounds:
             return ("_low", ", lower end"), ("", ""), ("_high", ", upper end")
         return (("", ""),)
@@ -159,29 +148,22 @@ def _rounded_for_chart(value: Decimal | float) -> float:
 
 
 def clip(ends: Ends) -> Ends:
-    """Limit the ends of an interval to a fifth of the mean and to five times the mean.
-
-    A wider interval would make all others in the chart too small to see.
-    """
+    """Limit an interval to 1/5 and 5 times its mean, because wider ones would dwarf all others."""
     low, mean, high = ends
     return max(low, mean / _MOST_DRAWN), mean, min(high, mean * _MOST_DRAWN)
 
 
 def distinct(names: Sequence[str], long_names: Sequence[str]) -> list[str]:
-    """Name each line of a chart: by its long name if another line has the same short name.
-
-    ``names`` are the short names. Equal long names stay equal.
-    """
+    """Names for lines of a chart: short ``names``, but the long name if others have the same."""
     counts = Counter(names)
     pairs = zip(names, long_names, strict=True)
     return [name if counts[name] == 1 else long_name for name, long_name in pairs]
 
 
 def readable(form: Form, value: str, currency: str = "USD") -> str:
-    """Make a Vega expression that formats a number for readers.
+    """Make a Vega expression that formats a number for readers, with its unit of time or currency.
 
-    ``value`` is the Vega expression of the number. For the form "seconds", the text ends with a
-    unit of time. For the form "money", the text begins with the symbol of ``currency``.
+    ``value`` is the Vega expression of the number.
     """
     number = f"format({value}, ',.3~r')"
     if form == "money":

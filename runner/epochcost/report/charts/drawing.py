@@ -1,9 +1,4 @@
-"""Draw figures, and cache each drawing by its inputs.
-
-A drawing's file name is a hash of the chart, of the code in this folder, and of the versions of the
-drawing packages. The file name of the browser's chart library contains the version of vl-convert,
-which provides the library.
-"""
+"""Draw figures; the cache key is the chart, the code in this folder and the packages' versions."""
 
 from __future__ import annotations
 

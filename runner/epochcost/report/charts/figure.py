@@ -1,7 +1,4 @@
-"""Define `Figure`, a chart with its title, description, source and table of data.
-
-This module also formats intervals and days for charts.
-"""
+"""Define `Figure`, a chart with texts and a table of data; format intervals and days."""
 
 from __future__ import annotations
 
@@ -24,10 +21,9 @@ LEAST_POINTS = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Figure(ABC):
-    """A chart with its texts; ``id`` is unique on the site and part of its files' names.
+    """A chart with texts; ``title`` states the main result, ``source`` the origin of the values.
 
-    ``title`` states the main result; ``source`` says where and when the values were obtained. The
-    ``repr`` is the key of a cached drawing and contains everything on which the drawing depends.
+    ``id`` is unique. The ``repr`` is the key of a cached drawing, so it must be complete.
     """
 
     id: str
@@ -52,10 +48,7 @@ class Figure(ABC):
         return alt.Chart(alt.Data(values=self.data.values))
 
     def spec(self) -> dict[str, Any]:
-        """The Vega-Lite spec, for static pictures and for the browser.
-
-        Tests, and not this function, validate the whole spec.
-        """
+        """The Vega-Lite spec, for pictures and the browser; only tests validate all of it."""
         import altair as alt  # noqa: PLC0415  a cached drawing needs no Altair
 
         return {

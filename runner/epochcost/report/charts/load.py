@@ -1,7 +1,4 @@
-"""Chart the cost of a million tokens against the load (requests/s), for machines and APIs.
-
-The chart shows only machines that are the cheapest at some load, and the cheapest APIs.
-"""
+"""Chart the cost of a million tokens against the load (requests/s), for machines and APIs."""
 
 from __future__ import annotations
 
@@ -137,9 +134,8 @@ def cost_by_load(
 ) -> CostByLoad | None:
     """Chart the machines that are the cheapest at some request rate, and the cheapest APIs.
 
-    ``ways`` has the machines and APIs to choose from, ``requests`` describes the requests. At the
-    break-even ``turn``, a machine costs as much as the cheapest API. Returns None if the chart
-    would have fewer than two lines.
+    At the break-even ``turn``, a machine costs as much as the cheapest API. Returns None if the
+    chart would have fewer than two lines.
     """
     drawn = [
         *_cheapest_machines(ways),
@@ -164,10 +160,8 @@ def cost_by_load(
 def finding(ways: Sequence[Way], turn: BreakEven | None = None) -> str:
     """State the cheapest machine or API at low and high load, without a full stop.
 
-    For high load, the sentence names the machine or API that is most often the cheapest at the
-    twelve highest rates. The highest rate alone does not decide, because the cost jumps with each
-    additional machine. If an API is the cheapest at the lowest rate, the sentence states the rate
-    of the break-even ``turn``, if there is one.
+    High load means the twelve highest rates, because costs jump with each additional machine. If an
+    API is the cheapest at the lowest rate, the sentence states the rate of ``turn``, if any.
     """
     cheapest = [min(ways, key=lambda way: way.costs[at]).name for at in range(len(RATES))]
     first, high = cheapest[0], cheapest[-_HIGH:]

@@ -25,10 +25,7 @@ _HOURS = (*map(Decimal, range(0, 701, 100)), HOURS_PER_CALENDAR_MONTH)
 
 @dataclass(frozen=True, slots=True)
 class MonthPoint:
-    """The cost of a month with ``hours_per_month`` hours of use.
-
-    ``point`` is "break-even" if renting and buying cost the same at these hours.
-    """
+    """The cost of a month; at a ``point`` of "break-even", renting and buying cost the same."""
 
     price_plan: PlanName
     machine: Annotated[Literal["bought", "rented"], Shown("Machine")]

@@ -1,8 +1,7 @@
 """Define the look of all charts: a Vega-Lite config, shapes of marks, and colours.
 
-Colours are CSS variables, so one drawing serves light and dark pages and print. Any two colours of
-series differ by a CIEDE2000 distance of at least 15, also with protan, deutan and tritan vision.
-Their contrast to the background is at least 3:1.
+Colours are CSS variables, for light and dark pages and print. Colours of series differ by CIEDE2000
+≥ 15, also with protan, deutan and tritan vision. Their contrast to the background is at least 3:1.
 """
 
 from __future__ import annotations
@@ -163,10 +162,7 @@ _TITLE_CHARACTER, _LINE = 8.2, 20
 
 
 def standalone_svg(svg: str, *, title: str, source: str) -> str:
-    """Add to an SVG the light palette, a background, the title above and the source below.
-
-    Raises KeyError for a colour that the palette lacks.
-    """
+    """Add palette, background, title and source to an SVG; raises KeyError for unknown colours."""
     size = _SIZE.search(svg)
     assert size is not None, "the first tag of a drawing states its size"
     width, height = map(float, size.groups())

@@ -16,10 +16,7 @@ from epochcost.units import count_words
 
 @dataclass(frozen=True, slots=True)
 class WithheldTime:
-    """The true and predicted time of a workload on an accelerator withheld from the predictor.
-
-    ``interval`` says whether the 90 % interval contains the true time.
-    """
+    """The true and predicted time of a workload on an accelerator withheld from the predictor."""
 
     accelerator: Annotated[str, Shown("Accelerator")]
     count: Annotated[int, Shown("Accelerators", "number")]

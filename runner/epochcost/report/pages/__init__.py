@@ -1,6 +1,4 @@
-"""The pages of the report: each module lists its pages and computes their contents.
+"""The pages of the report; each module has a function ``pages(report)``.
 
-A page is a template of site_templates/pages with its values; templates compute nothing. To add a
-page, write its template and a module here with a function ``pages(report)``, and name the
-module in `site.PAGES`.
+A new page needs a template in site_templates/pages, a module, and its entry in `site.PAGES`.
 """

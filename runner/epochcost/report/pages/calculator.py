@@ -1,8 +1,6 @@
 """Make the page "Calculator", on which the browser computes the cost of a job of any size.
 
-The site publishes a data script for each workload. This script states how many seconds an epoch of
-training, or a batch of inferences, takes on each machine. Another data script has formulas for the
-bill under each price plan. `calculator.js`, `bill.js` and `odds.js` compute costs from these data.
+`calculator.js`, `bill.js` and `odds.js` compute costs from the data scripts of `files`.
 """
 
 from __future__ import annotations
@@ -235,8 +233,7 @@ def _fine_tuning_json(
 def _slower_tokens(report: Report, answer: FinetuneAnswer, length: int) -> Mapping[str, float]:
     """The factor by which training on a token slows in texts of ``length`` tokens, by machine id.
 
-    The factor is relative to texts as long as those of ``answer.demand``. A machine that cannot
-    train on texts of ``length`` tokens has no entry.
+    The texts of ``answer.demand`` have factor 1. Machines that cannot train have no entry.
     """
     try:
         longer = report.tuning_market.seconds(replace(answer.demand, length=length))
@@ -298,10 +295,9 @@ def _without_machine_defaults(timing: Json, machine_defaults: Mapping[str, Json]
 def _store_weights(draws: Draws, rows_by_seed: _DrawnRows) -> Json:
     """Store what the browser needs to repeat the random ``draws`` of a forecast.
 
-    From a seed, the browser makes standard normal numbers. A draw is their weighted sum plus a
-    shift, but at least a lower limit. The list of the seed in ``rows_by_seed`` gets a row with the
-    limit, the shift and the weights, each times 1000. Returns the seed and the row's index in the
-    list.
+    A draw is a weighted sum of standard normal numbers plus a shift, but at least a lower limit.
+    The seed's list in ``rows_by_seed`` gets a row: limit, shift and weights, each times 1000.
+    Returns the seed and the row's index.
     """
     least = round(1000 * draws.least) if math.isfinite(draws.least) else None
     indices = rows_by_seed.setdefault(draws.seed, {})
@@ -310,11 +306,7 @@ def _store_weights(draws: Draws, rows_by_seed: _DrawnRows) -> Json:
 
 
 def _timing_with_plans(rows: Sequence[Row]) -> Json:
-    """The time and settings of an observation, and the ids of the price plans in ``rows``.
-
-    ``rows`` are the priced rows of this one observation, one row for each plan. The time is that of
-    an epoch of training, or of a batch of inference.
-    """
+    """An observation's time of an epoch or inference batch, its settings and price plan ids."""
     observed = rows[0].observed
     time = observed.epoch if observed.mode == "training" else observed.step
     assert time is not None, "a priced row has a time"

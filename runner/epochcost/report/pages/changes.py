@@ -1,7 +1,4 @@
-"""Make the pages "What changed" (since the last published site), "Changelog", "Contributing".
-
-The changelog and the guide to contributing are the project's CHANGELOG.md and CONTRIBUTING.md.
-"""
+"""Make the pages "What changed" (since the last published site), "Changelog", "Contributing"."""
 
 from __future__ import annotations
 
@@ -86,10 +83,7 @@ def _shown_changes(changes: Difference) -> dict[str, Any]:
 
 
 def _file_below_heading(report: Report, file_name: str) -> str:
-    """Text of a project file without its first heading; empty if the file is missing.
-
-    Raises InputError if the file is a symbolic link.
-    """
+    """A file's text without its first heading; empty if missing. Raises InputError for a link."""
     path = report.catalogue.models_folder.parent / file_name
     # A link may lead to any file on the machine that builds the site.
     if path.is_symlink():

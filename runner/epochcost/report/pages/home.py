@@ -1,8 +1,6 @@
 """Make the home page: three answers for a model and a job, such as the cheapest machine.
 
-Below the answers are hourly prices of accelerators, changed prices, and the accuracy of
-predictions. The build of the site computes the answers for all models and jobs, and writes them to
-`data/home.js`. If the reader chooses another model or job, the browser only shows these answers.
+The build writes the answers for all models and jobs to `data/home.js`; browsers only show them.
 """
 
 from __future__ import annotations
@@ -54,8 +52,7 @@ _LEFT_OUT = (
 class Card:
     """A card with one of the three answers as text.
 
-    ``page`` is the address of the machine's or model's page. ``mark`` shows the kind of evidence,
-    such as "measured". ``between`` has the ranges of cost and (on most cards) time, or is empty.
+    ``page`` is the address of a machine or model; ``between`` has ranges of cost and perhaps time.
     """
 
     title: str

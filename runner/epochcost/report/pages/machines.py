@@ -30,8 +30,7 @@ from epochcost.units import count_words, money
 class JobHere:
     """A job at its lowest cost on a machine (``here``) and on the cheapest machine (``best``).
 
-    ``machines`` is the number of compared machines, ``odds`` their odds of being the cheapest.
-    ``quickest`` says whether ``here`` is the fastest.
+    ``machines`` is the number of compared machines, ``quickest`` whether ``here`` is the fastest.
     """
 
     workload: Workload
@@ -44,21 +43,16 @@ class JobHere:
 
     @property
     def factor(self) -> float:
-        """The job's cost on the machine ``here``, divided by the cost on the cheapest machine.
-
-        Infinite if the job costs nothing on the cheapest machine only, and 1 if on both.
-        """
+        """The cost ``here`` ÷ ``best``; infinite if only ``best`` costs nothing, 1 if both do."""
         if self.here.cost.mean and not self.best.cost.mean:
             return math.inf
         return times_over(self.here.cost.mean, self.best.cost.mean)
 
     @property
     def likely(self) -> str:
-        """State the ratio of costs ``here`` / ``best``, and how probably ``here`` costs less.
+        """State the 90 % interval of costs ``here`` / ``best``, and how often ``here`` is cheaper.
 
-        ``here`` may cost less because costs are uncertain. The ratio is stated as a 90 % interval.
-        It is left out if both ends are the same after rounding. Empty if the odds of ``here`` are
-        unknown, or if ``best`` costs nothing.
+        Empty if the odds of ``here`` are unknown, or if ``best`` costs nothing.
         """
         if not self.best.cost.mean:
             return ""

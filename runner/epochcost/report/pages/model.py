@@ -25,11 +25,9 @@ from epochcost.statistics import group_by
 def about_model(report: Report, workload: Workload) -> dict[str, Any]:
     """Collect the values that all pages about a workload show, by name.
 
-    If the workload is known only from a published table, ``model``, ``graph`` and ``counted`` are
-    None. ``counted`` has counts of parameters and operations. ``gpu_memory`` has the GiB of each
-    machine's largest accelerator, by machine id. ``without`` has reasons for a missing time, each
-    with names of machines. ``untimed`` has the number of these machines by mode (training or
-    inference).
+    ``without`` has names of machines by the reason why their time is missing, and ``untimed`` their
+    number by mode. If the workload is known only from a published table, ``model``, ``graph`` and
+    ``counted`` (parameters and operations) are None.
     """
     catalogue = report.catalogue
     model = _model_of(report, workload)
@@ -92,11 +90,7 @@ def _concerns(gap: NoTime, machine: Hardware) -> bool:
 def _machines_by_reason(
     untimed: Mapping[Mode, Mapping[str, tuple[str, ...]]],
 ) -> Mapping[str, tuple[str, ...]]:
-    """The names of the machines whose time is unknown, by the reason.
-
-    ``untimed`` has the reasons by mode and machine. If a reason holds for a machine in only one of
-    several modes, the reason in the result begins with this mode.
-    """
+    """Machine names by reason; a reason that holds in only one of several modes begins with it."""
     facts = [
         ((reason, name), mode)
         for mode, reasons_of in untimed.items()

@@ -58,10 +58,7 @@ TUNING = (10_000, 512, 3)
 
 @dataclass(frozen=True)
 class Page:
-    """A page before it is rendered: its address (``.md``), title, and template with its values.
-
-    ``figures`` has all figures that the template may show, by their names in the template.
-    """
+    """A page before it is rendered; ``figures`` are by the names that the template uses."""
 
     uri: str
     title: str
@@ -171,8 +168,7 @@ class Report:
     def tokens(self) -> Mapping[str, TokenAnswer]:
         """For each decoder id, machines and APIs for requests of typical lengths, with costs.
 
-        A decoder has an entry if some machine or API can serve such requests, or if the decoder's
-        speed in a serving engine was measured.
+        Entries are for decoders that something can serve, or whose speed in an engine was measured.
         """
         return usual_answers(self.market)
 
@@ -228,11 +224,9 @@ def _by_method(market: TuningMarket, name: str) -> Iterator[tuple[Method, Finetu
 
 @dataclass(frozen=True)
 class WorkloadRows:
-    """All known costs of a workload, from times and from numbers of operations.
+    """All known costs of a workload: each time under each price plan, cheapest first.
 
-    ``rows`` combines each measured, published or predicted time with each price plan, cheapest
-    first. If no machine has a time of the training, ``estimated`` has costs that are estimated from
-    the training's number of operations.
+    ``estimated`` has costs from numbers of operations, if no machine has a time of the training.
     """
 
     rows: tuple[Row, ...]
@@ -242,9 +236,8 @@ class WorkloadRows:
     def contests(self) -> Mapping[Job, Contest]:
         """The ranked machines by job, "train" or "serve"; a job without a ranking has no entry.
 
-        The job "train" is a full training, or a single epoch if no source states the number of
-        epochs. Without a time of training, the machines are ranked by estimated costs of a full
-        training.
+        The job "train" is a full training, or a single epoch if the number of epochs is unknown.
+        Without a time of training, the ranking is by estimated costs of a full training.
         """
         training = (
             contest(self.rows, "full")

@@ -44,10 +44,7 @@ class Provider:
 
 @dataclass(frozen=True)
 class OldPrices:
-    """A source's prices older than 60 days, and how to renew them.
-
-    ``names`` are the machines or API providers with such prices.
-    """
+    """A source's prices older than 60 days; ``names`` are the machines or API providers."""
 
     source: str
     renewal: str

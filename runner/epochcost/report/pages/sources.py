@@ -26,10 +26,7 @@ _AGREEMENTS: tuple[Agreement, ...] = get_args(Agreement)
 
 @dataclass(frozen=True)
 class SourceTable:
-    """A source's table and our checks of its figures.
-
-    ``measured`` is how many measurements of the table's model we made.
-    """
+    """A source's table and our checks; ``measured`` counts our measurements of its model."""
 
     spec: Published
     rows: tuple[RowChecks, ...]
@@ -44,10 +41,7 @@ class SourceTable:
 
     @property
     def timed(self) -> list[RowChecks]:
-        """For each row of the published table, the checks of the row's figures.
-
-        Figures that belong to no row are left out.
-        """
+        """The checks of each row; figures that belong to no row are left out."""
         return [row for row in self.rows if row.timing]
 
     @property
@@ -59,9 +53,7 @@ class SourceTable:
     def columns(self) -> list[Claim]:
         """A claim for each column of the page's table; its label is the column's heading.
 
-        A claim is a number that a row of the source's table states. A label gets a column if at
-        least half of the source's rows have a claim with this label. The first such claim stands
-        for the column.
+        A label gets a column if at least half of the source's rows have a claim (a number) with it.
         """
         claims = [check.claim for row in self.timed for check in row.checks]
         counts = Counter(claim.label for claim in claims)
@@ -87,11 +79,7 @@ class SourceTable:
 
     @property
     def differences(self) -> list[tuple[Timing | None, ClaimCheck]]:
-        """The checks of figures that we do not reproduce exactly, or cannot recompute at all.
-
-        Each check comes with the row of the published table that states the figure, or with None if
-        the figure belongs to no row.
-        """
+        """Checks of figures that we cannot reproduce exactly, each with its row or None."""
         return [(row.timing, check) for row in self.rows for check in row.checks if not check.equal]
 
 
@@ -177,10 +165,7 @@ _COLUMNS: tuple[tuple[Column, Callable[[Timing], Value]], ...] = (
 
 
 def inputs_table(source: Published, catalogue: Catalogue) -> Table:
-    """Make a table of a source's rows: time, price, and other facts, such as the batch size.
-
-    Facts that no row states have no column.
-    """
+    """Make a table of a source's rows, with a column for each fact that some row states."""
     used = [
         (column, of)
         for column, of in _COLUMNS
@@ -200,11 +185,7 @@ def inputs_table(source: Published, catalogue: Catalogue) -> Table:
 
 
 def row_words(timing: Timing, hardware: Hardware) -> str:
-    """Describe a row of a published table for readers, such as "NAME: MACHINE × 2".
-
-    NAME is ``timing.name``. It is left out if the source states none. The number of machines is
-    left out if it is 1.
-    """
+    """Describe a row of a published table, such as "NAME: MACHINE × 2" or just "MACHINE"."""
     count = f" \N{MULTIPLICATION SIGN} {timing.count}" if timing.count > 1 else ""
     named = f"{timing.name}: " if timing.name else ""
     return f"{named}{hardware.name}{count}"

@@ -1,8 +1,4 @@
-"""Make the page about spot machines.
-
-The page shows what trainings would have cost at past prices, and lists the plans whose rate of
-interruptions is unknown.
-"""
+"""Make the page about spot machines: trainings at past prices, and unknown interruption rates."""
 
 from __future__ import annotations
 

@@ -1,15 +1,8 @@
 """Read and renew tables of token prices: CSV files in which each row is the price of one API.
 
-The CSV file is in the folder of the spec that names it. Its columns are the keys of ``ApiPrice``
-except ``id``, which is made from the provider and the name. The keys of ``ApiPrice.long`` have a
-prefix, such as ``long.input_per_million``. An empty cell means that the key is missing.
-
-``renewed`` updates a table from models.dev: a folder with a TOML file for each model. The source of
-a row, ``anomalyco/models.dev@COMMIT, providers/….toml``, names the TOML file with the row's prices.
-
-``api_doubts`` finds implausible prices. An API's price is compared with its previous price, the
-model's prices at other providers, and the provider's other models. Each comparison allows a fixed
-factor between prices.
+The columns are the keys of ``ApiPrice`` except ``id``. The keys of ``ApiPrice.long`` have a prefix,
+such as ``long.input_per_million``. An empty cell means that the key is missing. New prices come
+from models.dev. A row's source names its file: ``anomalyco/models.dev@COMMIT, providers/….toml``.
 """
 
 from __future__ import annotations
@@ -152,9 +145,8 @@ def _cell_value(key: str, cell: str) -> object:
 class Renewal:
     """The new text of a table, and the ids of its changed rows.
 
-    ``gone`` has the ids of rows whose file in models.dev is missing, has no prices or is
-    deprecated. ``doubted`` has a reason for each row whose new price is implausible. The rows in
-    ``gone`` and ``doubted`` keep their old price in ``text``.
+    ``gone`` are rows whose file in models.dev is missing, has no prices or is deprecated.
+    ``doubted`` has reasons why new prices are implausible. These rows keep their old prices.
     """
 
     text: str
@@ -171,13 +163,10 @@ class Commit(NamedTuple):
 
 
 def renewed(table: Path, folder: Path, source: Commit, apis: Iterable[ApiPrice] = ()) -> Renewal:
-    """Update a table of token prices with the prices in ``folder``.
+    """Update a table of token prices from ``folder``, a checkout of models.dev at ``source``.
 
-    The folder is a checkout of models.dev at the commit ``source``. Rows with unchanged prices stay
-    unchanged. A new price is accepted only if it is plausible, compared with the row's old price
-    and with the known prices ``apis``. Rejected prices are listed in ``doubted`` of the result.
-    Without ``apis``, every new price is accepted. Raises InputError if the folder has no providers,
-    or if one of its files cannot be read.
+    A new price is rejected if it is implausible, compared with the old price and ``apis``. Without
+    ``apis``, none is rejected. Raises InputError without providers, or for an unreadable file.
     """
     if not (folder / "providers").is_dir():
         raise InputError(f"{folder}: expected a checkout of {_REPOSITORY}, with providers/")
@@ -282,10 +271,7 @@ class ApiMarket:
                 self._alike["", api.currency].append(api)
 
     def reasons(self, api: ApiPrice) -> Iterator[Finding]:
-        """Reasons why the price of an API is implausible; empty for a plausible price.
-
-        If input plus output is implausible, the key is that of the higher price.
-        """
+        """Reasons why a price is implausible; a sum of prices has the key of the higher price."""
         total = _total(api)
         elsewhere = [
             _total(peer)

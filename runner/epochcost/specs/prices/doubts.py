@@ -1,10 +1,7 @@
-"""Find implausible prices of rented machines, each with the reason.
+"""Find implausible prices of rented machines; ``api_table`` has the rules for token prices.
 
-A price is compared with the previous price of its plan and with the other plans of its machine. It
-is also compared with the prices of its accelerator in other machines, and with the provider's other
-prices. Each kind of comparison has a constant limit for the factor between the two prices. The
-limit is a little above the largest factor between prices of this repository in November 2026.
-``api_table`` has the rules for token prices.
+Each comparison of two prices has a limit for their factor. The limit is a little above the largest
+factor between prices of this repository in November 2026.
 """
 
 from __future__ import annotations
@@ -48,11 +45,8 @@ def rented_doubts(
 ) -> dict[str, str]:
     """The reasons why prices of rented machines are implausible, by the id of the price.
 
-    A price is implausible if it contradicts other prices. ``judged`` are the ids of the prices that
-    may be reported; None means all prices. Prices are reported in rounds: in each, the price that
-    contradicts most others, and prices that contradict as many. Of several such prices of one
-    machine, only the newest is reported. Later rounds compare only prices not yet reported. The
-    rounds end when no price that may be reported contradicts another.
+    ``judged`` are the ids of the prices that may be reported; None means all. Prices that
+    contradict most others are reported first, and then no longer compared with the others.
     """
     listed = {
         price.id: rent
@@ -83,8 +77,7 @@ def rented_doubts(
 class _HourlyRent:
     """The hourly price of a rented machine, and the parts by which prices are compared.
 
-    A part is an accelerator, a vCPU of a machine without accelerators, or a whole machine whose
-    number of vCPUs is unknown. ``part`` is the accelerator's name, "vCPU" or the machine's id.
+    ``part`` is the accelerator, else "vCPU", or the machine's id if its vCPUs are unknown.
     """
 
     price: Price
@@ -116,10 +109,8 @@ def _hourly_rent(price: Price, machine: Hardware) -> _HourlyRent | None:
 
 
 def hour_of(price: Price) -> Decimal | None:
-    """The sum of all hourly charges for a rented machine.
+    """All hourly charges for a rented machine; an upfront payment is spread over its term.
 
-    The charges are the amount, the hourly components (such as a GPU), the commitment, and premiums
-    on these. A commitment's upfront payment is spread over the hours of its term. The result is
     None for an owned machine, for an assumed price, and for a price without hourly parts.
     """
     if price.owned is not None or price.assumed:
@@ -270,11 +261,7 @@ def _plausible_share_range(cheap: _HourlyRent, dear: _HourlyRent) -> tuple[Decim
 def _ratio_contradiction(
     rent: _HourlyRent, peer: _HourlyRent, ratio: Decimal, limits: tuple[Decimal, Decimal]
 ) -> Iterator[str]:
-    """Yield a message if the ratio of the prices of ``rent`` and ``peer`` is implausible.
-
-    ``ratio`` is the price of ``rent`` / the price of ``peer``. ``limits`` are the upper bounds of
-    ``ratio`` and of ``1 / ratio``.
-    """
+    """Yield a message unless ``ratio`` (rent / peer) and its inverse are below their ``limits``."""
     rise, fall = limits
     if not 1 / fall < ratio < rise:
         times = f"{short(ratio)} times" if ratio > 1 else f"1/{short(1 / ratio)} of"

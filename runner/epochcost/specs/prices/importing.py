@@ -37,10 +37,8 @@ _ROUNDING = Decimal("1e-4")
 class ImportRequest:
     """Facts about a price table that its rows do not state, and the day of the import.
 
-    If ``region`` is set, only rows that state this region or none are imported. A machine with
-    prices in other regions may then get its first price in this region. If ``region`` is None, rows
-    with such prices are skipped. ``as_of`` is the day of the prices, which may not be later than
-    ``today``.
+    With ``region``, only rows of this region or without one are imported. Without it, rows of
+    regions in which their machine has no price are skipped. ``as_of`` is the day of the prices.
     """
 
     today: dt.date
@@ -51,10 +49,7 @@ class ImportRequest:
 
 
 class Key(NamedTuple):
-    """The properties that identify a price; a table may list only one amount for each key.
-
-    ``region`` is "" for all regions. ``months`` is the term of a commitment, else 0.
-    """
+    """The key of a price; ``region`` is "" for all regions, ``months`` 0 without a commitment."""
 
     hardware: str
     plan: ListedPlan
@@ -66,11 +61,8 @@ class Key(NamedTuple):
 class MatchedPrice:
     """A valid row of a price table whose machine is in the catalogue.
 
-    ``amount`` is the row's amount. It is compared with ``previous``, an amount in the catalogue:
-    the latest up to the table's day, or else the first after that day. ``previous_id`` is the id of
-    the price with the amount ``previous``. Both are None if the catalogue has no amount for the
-    machine, plan, term and region of ``key``. For a new amount, the spec of the price ``model`` is
-    copied.
+    ``previous`` is the catalogue's latest amount for ``key`` up to the table's day, else its first
+    amount after that day, else None. For a new amount, the spec of the price ``model`` is copied.
     """
 
     key: Key
@@ -89,11 +81,7 @@ class MatchedPrice:
 
 @dataclass(frozen=True)
 class ImportResult:
-    """The outcome of an import: prices of machines in the catalogue, and counts of unused rows.
-
-    ``unmatched`` has, for each reason to skip rows, the number of skipped rows of each machine
-    type. ``faults`` are errors in rows.
-    """
+    """Prices of known machines, skipped rows by reason and machine type, and faults of rows."""
 
     prices: tuple[MatchedPrice, ...]
     unmatched: Mapping[str, Counter[str]]
@@ -116,18 +104,14 @@ class _RowMatcher:
                 self._ids[_normalized_type_name(machine.id)].add(machine.id)
 
     def is_in_requested_region(self, row: ListedPrice | Fault) -> bool:
-        """Whether a row may be in the region of the import request.
-
-        False only if both state a region and these differ. A fault in place of a row states none.
-        """
+        """Whether a row may be in the requested region; False only if it states another."""
         region = self._request.region
         return isinstance(row, Fault) or region is None or row.region in {None, region}
 
     def match(self, row: ListedPrice) -> MatchedPrice | str | Fault:
         """Match a row with a price in the catalogue, or return the reason why none matches.
 
-        Returns a fault if the amount is invalid, or if the catalogue has another amount for the
-        same day.
+        Returns a fault for an invalid amount, or if the catalogue has another for the same day.
         """
         name = _normalized_type_name(row.sku)
         ids = self._ids[name] if name else set()
@@ -148,11 +132,9 @@ class _RowMatcher:
             return row.fault(str(error))
 
     def _price_to_copy(self, row: ListedPrice, machine: Hardware) -> tuple[Price, str] | str:
-        """Choose the catalogue's price from whose spec the spec of a row's new price is copied.
+        """Choose the price whose spec is copied for a row, and the region of the new price.
 
-        Returns the chosen price and the region of the new price ("" for all regions), or the reason
-        why no price can be copied. Prices of the row's plan are preferred, then those of the row's
-        region, then the newest.
+        Returns the reason if no price can be copied. ``region`` is "" for all regions.
         """
         plans = [(row.plan, row.months)] if row.months else [("on-demand", 0), ("spot", 0)]
         rented = [
@@ -180,11 +162,8 @@ class _RowMatcher:
     def _matched_price(self, row: ListedPrice, model: Price, region: str) -> MatchedPrice:
         """Match a row with the catalogue's amount for the same machine, plan, term and region.
 
-        The catalogue's amount is the latest up to the day of the table's prices, or else the first
-        after that day. ``model`` is the price whose spec is copied if the row's amount is new.
-        ``region`` is the region of the row's price, "" for all. Raises ValueError if the row's
-        amount is invalid. Also raises ValueError if the catalogue's amount is of the same day as
-        the table, and differs.
+        ``model`` and ``region`` are from ``_price_to_copy``. Raises ValueError if the row's amount
+        is invalid, or if the catalogue has another amount for the same day.
         """
         day, key = self._request.as_of, Key(model.hardware, row.plan, row.months, region)
         dated = [

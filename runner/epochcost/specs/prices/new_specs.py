@@ -1,10 +1,8 @@
-"""Make the specs of new prices from the rows of imported price tables.
+"""Make the texts of new price specs from the rows of imported price tables.
 
-The spec of a new price is a copy of an earlier spec, comments included, with new values. This
-module returns texts, which the command line writes. A stored amount is never edited: a new amount
-becomes a new spec with a later ``as_of``. The spec with the latest ``as_of`` is the current price
-of its plan. If a table lists a stored amount that is over 60 days old, only the date and source of
-the stored spec change.
+A new spec is a copy of an earlier spec, comments included, with new values. A stored amount is
+never edited: a new amount becomes a new spec with a later ``as_of``. An unchanged price over 60
+days old only gets the table's date and source.
 """
 
 from __future__ import annotations
@@ -47,11 +45,7 @@ _LONGEST_STEM = 69
 
 @dataclass(frozen=True)
 class NewSpec:
-    """A valid price spec to be written.
-
-    ``doubt`` is the reason why the price is implausible, or empty. If ``renewed``, the spec exists
-    already, and only its date and source change.
-    """
+    """A valid price spec to write; if ``renewed``, it exists and gets a new date and source."""
 
     path: Path
     text: str
@@ -69,12 +63,7 @@ class NewSpec:
 def new_specs(
     result: ImportResult, catalogue: Catalogue, request: ImportRequest
 ) -> tuple[NewSpec, ...]:
-    """The specs to write after an import of price tables.
-
-    Each new price gets a new spec. The existing spec of an unchanged price gets the table's date
-    and source. This happens only if the spec's date is before the table's and more than 60 days
-    ago. Raises InputError if a spec would be invalid.
-    """
+    """The specs to write after an import of price tables; raises InputError for an invalid spec."""
     used_ids = set(catalogue.prices)
     specs = []
     for price in result.prices:
@@ -102,12 +91,7 @@ def _is_due_for_renewal(price: MatchedPrice, catalogue: Catalogue, request: Impo
 
 
 def _new_spec_id(price: MatchedPrice, day: dt.date, used_ids: Collection[str]) -> str:
-    """The id of the new spec for ``price``, made from the existing price ``price.model``.
-
-    The id is a stem with a date. If plan and region equal those of the existing price, the stem is
-    the existing id without its date. Otherwise, the stem joins the machine, the plan, the months of
-    commitment, if any, and the region, if it differs.
-    """
+    """The id of ``price.model`` with a new date, or an id that names the other plan or region."""
     key, model = price.key, price.model
     stem = _DATE.sub("", model.id)
     other_place = (model.region or "") != key.region
@@ -142,12 +126,7 @@ def _new_spec(
 
 
 def _keys_of_another_plan(price: MatchedPrice) -> _Values:
-    """The keys to change in a copied price spec if the new price has another plan.
-
-    The spec of the existing price ``price.model`` is copied. The value None removes a key: terms of
-    the copied plan, such as interruptions, are removed. If the new plan is spot, the provider's
-    ``free_if_taken_back_seconds`` is set, if known.
-    """
+    """The keys to change in a copied spec for another plan; the value None removes a key."""
     terms: _Values = dict.fromkeys(_TERMS_OF_A_PLAN)
     if price.key.plan == "spot" and price.model.provider in _FREE_IF_TAKEN_BACK:
         terms["free_if_taken_back_seconds"] = _FREE_IF_TAKEN_BACK[price.model.provider]

@@ -1,8 +1,7 @@
-"""Read the prices of a provider's price table, a CSV file, row by row.
+"""Read the prices of a provider's price table, a CSV file; ``importing`` interprets the rows.
 
 A table has the columns InstanceType and Price. It may have Region, AcceleratorCount, SpotPrice,
-CommittedPrice1y and CommittedPrice3y; other columns are ignored. This module leaves amounts as
-text, and ``importing`` interprets the rows.
+CommittedPrice1y and CommittedPrice3y; other columns are ignored.
 """
 
 from __future__ import annotations
@@ -41,9 +40,7 @@ _ANYWHERE = ("", "all", "global")
 class ListedPrice:
     """The price of one plan of a machine type, as a table lists it.
 
-    ``region`` and ``accelerators`` are None if the table does not state them. ``accelerators`` is
-    the number of accelerators as the table writes it, "0" if the machine has no accelerators.
-    ``months`` is the length of a commitment, 0 for other plans.
+    ``accelerators`` is a number as text, None if not stated. ``months`` is 0 without a commitment.
     """
 
     path: Path
@@ -62,10 +59,7 @@ class ListedPrice:
 
 
 def read_prices(path: Path) -> Iterator[ListedPrice | Fault]:
-    """Read the prices of a table row by row; yields a fault for a row that does not fit the header.
-
-    Raises SpecError if the file cannot be read, is no UTF-8 CSV, or lacks a column or rows.
-    """
+    """Read the prices of a table, and faults of rows; raises SpecError as ``csv_rows`` does."""
     for row in csv_rows(path, _DEMANDED):
         if isinstance(row, Fault):
             yield row

@@ -33,10 +33,7 @@ _AVAILABLE: Mapping[str, bool] = {"": True, "1": True, "0": False}
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ZoneTrace:
-    """The prices per hour of a zone, each valid from its POSIX time in ``times`` on.
-
-    A price is NaN while no machine is available.
-    """
+    """The hourly prices of a zone, each from its POSIX time on; NaN if no machine is available."""
 
     times: Floats
     prices: Floats
@@ -44,10 +41,7 @@ class ZoneTrace:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace:
-    """The traces of all zones in a file, from ``start`` to ``end`` in POSIX time.
-
-    All prices of the file are in ``currency``.
-    """
+    """The traces of all zones in a file, from ``start`` to ``end`` in POSIX time."""
 
     zones: Mapping[str, ZoneTrace]
     currency: str
