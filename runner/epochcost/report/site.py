@@ -1,6 +1,6 @@
-"""Compute the whole site as values: pages, generated files, figures, and the order of pages.
+"""Compute the site's contents in memory: pages, generated files, charts, and the order of pages.
 
-A page's address is the path of its source relative to the docs folder. Nothing is drawn here.
+A page's address is the path of its source relative to the docs folder. Other modules draw the charts.
 """
 
 from __future__ import annotations

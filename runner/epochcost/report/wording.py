@@ -180,7 +180,7 @@ def billing_words(rule: Billing) -> str:
 def ratio_words(observed: Observation) -> str:
     """Format a note on our training step's time relative to PyTorch's; empty if none is needed.
 
-    The note says that our step is slower, or that sizes such as this batch size were not compared.
+    The note says that our step is slower, or that it was not compared with PyTorch's at this size.
     """
     if observed.kind != "measured" or observed.mode != "training":
         return ""
