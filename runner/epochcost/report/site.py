@@ -1,6 +1,6 @@
 """Compute the site's contents in memory: pages, generated files, charts, and the order of pages.
 
-A page's address is the path of its source relative to the docs folder. Other modules draw the charts.
+A page's address is the path of its source below the docs folder. Other modules draw the charts.
 """
 
 from __future__ import annotations
