@@ -122,6 +122,8 @@ def test_the_closest_to_a_missed_deadline_is_the_fastest(site: Site) -> None:
     assert costs != sorted(costs)
     fastest = rows[0].locator("a").first.inner_text()
     assert f" on {fastest}" in page.locator(".ec-verdict").inner_text()
+    # No machine is within the limit, so none is the cheapest within it.
+    assert all(row.locator("td").nth(3).inner_text().startswith("—") for row in rows)
 
 
 def test_the_verdict_names_unconfirmed_values_of_the_price(site: Site) -> None:

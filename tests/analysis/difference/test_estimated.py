@@ -62,14 +62,14 @@ def test_an_estimate_follows_its_price(estimating: Path, compare: Compare) -> No
         "large, full training, estimated",
         "mode, cuda",
         "mode",
-        "$34.30 ($24.00 to $60.00)",
+        "$34.29 ($24.00 to $60.00)",
         "$8.57 ($6.00 to $15.00)",
         "-$25.71 (-75.0%)",
         "price: amount 7.2 → 1.8",
     )
     (winner,) = changes.winners
     assert winner_words(winner) == (
-        "large, full training: was node, node, $17.10 ($12.00 to $30.00), estimated; "
+        "large, full training: was node, node, $17.14 ($12.00 to $30.00), estimated; "
         "is mode, mode, $8.57 ($6.00 to $15.00), estimated"
     )
 
