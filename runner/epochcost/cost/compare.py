@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from epochcost.cost.estimate import Estimate
 from epochcost.errors import InputError
-from epochcost.units import money, plain, seconds, symbol
+from epochcost.units import money, plain, seconds
 
 KeyT = TypeVar("KeyT")
 
@@ -119,8 +119,8 @@ class Limits:
         """The budget as given, with at least two decimals; empty without a budget."""
         if self.budget is None:
             return ""
-        whole, _, cents = plain(self.budget).partition(".")
-        return f"{symbol(self.currency)}{int(whole):,}.{cents:0<2}"
+        decimals = plain(self.budget).partition(".")[2]
+        return money(self.budget, self.currency, max(2, len(decimals)))
 
     @property
     def machines_words(self) -> str:
