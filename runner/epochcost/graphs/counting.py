@@ -83,7 +83,7 @@ def static_shapes(model: onnx.ModelProto) -> dict[str, tuple[int, ...]]:
 
 
 def one_hot_kernels(model: onnx.ModelProto) -> frozenset[str]:
-    """Names of the convolution kernels in which every filter has a single non-zero element."""
+    """Names of the convolution kernels with as many non-zero elements as filters."""
     return frozenset(
         tensor.name
         for tensor in model.graph.initializer

@@ -349,7 +349,8 @@ def _excluded(file: File) -> bool:
 def write_pages(config_file: Path, folder: Path) -> int:
     """Write the whole site that an mkdocs.yml configures as Markdown, for other site generators.
 
-    Returns the number of files. Raises InputError for an invalid configuration, spec or ``folder``.
+    Returns the number of files. Raises InputError for an invalid configuration, spec or ``folder``,
+    and CapabilityError if a file cannot be written.
     """
     try:
         config = load_config(str(config_file))

@@ -59,8 +59,8 @@ def with_adapters(
 
     Products are MatMul, Gemm and MatMulNBits nodes. ``patterns`` are names or shell patterns.
     ``alpha`` defaults to ``rank``. New parameters are ``<weight>.lora_A`` and ``.lora_B``. Raises
-    ModelError if ``rank`` is below 1, if a pattern matches no weight, or if a weight is multiplied
-    both as it is and transposed.
+    ModelError for a ``rank`` below 1, an ``alpha`` that is not finite, a pattern that matches no
+    weight, or a weight that is multiplied both as it is and transposed.
     """
     if rank < 1:
         raise ModelError(f"lora rank: expected a positive integer, got {rank}")

@@ -52,7 +52,7 @@ class Normalized:
         return scaled(self.deviation, gain, shift)
 
     def product_sums(self, y: Value, y_sums: Value) -> Value:
-        """Σ y (x - mean) per channel, [1, C, 1, ...] in float32; ``y_sums`` is Σ y per channel."""
+        """Σ y (x - mean) per channel, [1, C, 1, ...]; ``y_sums`` is Σ y per channel."""
         if not has_normalization(self.x):
             return product_sums(y, self.deviation)
         return channel_sums(y * self.x) - y_sums * per_channel(self.x, self.mean)
@@ -123,10 +123,10 @@ def product_sums(x: Value, y: Value) -> Value:
 
 
 def channel_sums(x: Value) -> Value:
-    """Σ x per channel, [1, C, 1, ...] in float32.
+    """Σ x per channel, [1, C, 1, ...], in the element type of x.
 
-    For fp16 on CUDA, a matrix product sums each plane (one channel of one image). A power of two
-    scales the numbers, so that no sum exceeds 65504, the fp16 maximum.
+    For fp16 on CUDA, the sums are float32: a matrix product sums each plane (one channel of one
+    image). A power of two scales the numbers, so that no sum exceeds 65504, the fp16 maximum.
     """
     op, (batch, channels, *space) = x.op, x.shape
     if x.elem_type != _HALF or not has_normalization(x):
