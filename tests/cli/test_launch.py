@@ -16,6 +16,7 @@ from epochcost.fleet import station
 from epochcost.fleet.engine import Engine
 from epochcost.fleet.ledger import FOLDER, Lease
 from epochcost.fleet.station import Launch
+from epochcost.specs.target import PINNED_RUNTIME
 from local_engine import LocalEngine
 from sound_results import sound_results
 from tiny_project import OWNED_PRICE, price_text, write_tiny_project
@@ -141,6 +142,16 @@ def test_targets_with_different_runtimes_measure_different_trials(
     text = capsys.readouterr().out
     assert [re.split(" +", line)[2] for line in text.splitlines()[1:3]] == ["3", "3"]
     assert "6 trials to measure" in text
+
+
+def test_targets_with_the_same_runtime_share_their_trials(
+    project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A target that names the default runtime measures no trial a second time."""
+    desk = TARGET.format(name="plain", price="own")
+    write(project, "targets/plain", f'runtime = "{PINNED_RUNTIME}"\n{desk}')
+    assert launch("--target", "desk", "--target", "plain", "--dry-run") == 0
+    assert "3 trials to measure" in capsys.readouterr().out
 
 
 @pytest.mark.usefixtures("project")

@@ -10,7 +10,6 @@ import pytest
 from epochcost.plan.trial import SessionSettings, Trial
 from epochcost.plan.variant import (
     CUDA_12_RUNTIME,
-    PINNED_RUNTIME,
     declared_obstacle,
     missing_kernels,
     pinned_cpus,
@@ -18,6 +17,7 @@ from epochcost.plan.variant import (
 )
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.study import Mode, Precision, Provider, Study
+from epochcost.specs.target import PINNED_RUNTIME
 
 
 def study(**said: Any) -> Study:

@@ -15,6 +15,7 @@ from epochcost.predict.process import (
     Design,
     Scales,
     bordered_inverse,
+    calibrate,
     centred_departures,
     covariance,
     held_out,
@@ -23,7 +24,7 @@ from epochcost.predict.process import (
     with_noise,
 )
 from epochcost.predict.rates import read_rates
-from predict.tables import KNOWN, rows, write
+from predict.tables import FACTS, KNOWN, MODELS, rows, write
 
 
 @pytest.fixture
@@ -48,6 +49,15 @@ def test_rows_left_out_in_closed_form_are_those_of_a_process_without_them(design
     remaining = matrix[np.ix_(inside, inside)] - gain @ matrix[np.ix_(~inside, inside)]
     np.testing.assert_allclose(errors, truth[inside] - mean, atol=1e-8)
     np.testing.assert_allclose(spread, remaining, atol=1e-8)
+
+
+def test_a_device_that_no_other_rate_predicts_does_not_calibrate(design: Design):
+    """A device with only editions of its own, and no graph, adds no errors and no group."""
+    edition = np.where(design.group == 3, design.edition + 100, design.edition)
+    inverse = inverted(with_noise(design, POOLED))
+    calibration = calibrate(replace(design, edition=edition), inverse, design.group)
+    assert calibration.groups == len(FACTS) - 1
+    assert len(calibration.deviations) == (len(FACTS) - 1) * len(MODELS)
 
 
 @pytest.mark.parametrize("scales", [Scales(), POOLED])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from epochcost.specs.loader import load_catalogue
-from epochcost.specs.target import IDLE_MINUTES, Target
+from epochcost.specs.target import IDLE_MINUTES, PINNED_RUNTIME, Target
 from walkthrough import File, steps
 
 if TYPE_CHECKING:
@@ -41,6 +41,14 @@ def test_results_name_the_runtime_without_extras(project: Project) -> None:
     project.write(TARGET, f'runtime = "onnxruntime-gpu[cuda,cudnn]==1.26.0"\n{TEXT}')
     target = load_catalogue(project.root).target("desk")
     assert target.measured_runtime == target.kind[-1] == "onnxruntime-gpu==1.26.0"
+
+
+def test_a_target_may_name_the_default_runtime(project: Project) -> None:
+    """Machines of both targets measure the same trials, and share them."""
+    project.write(TARGET, TEXT)
+    silent = load_catalogue(project.root).target("desk")
+    project.write(TARGET, f'runtime = "{PINNED_RUNTIME}"\n{TEXT}')
+    assert load_catalogue(project.root).target("desk").kind == silent.kind
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from epochcost.analysis.rates import cpu_of
-from epochcost.plan.variant import CUDA_12_RUNTIME, PINNED_RUNTIME, declared_obstacle
+from epochcost.plan.variant import CUDA_12_RUNTIME, declared_obstacle
 from epochcost.predict.design import Devices, Placed
 from epochcost.predict.process import Scales
 from epochcost.specs.hardware import Device, Hardware
+from epochcost.specs.target import PINNED_RUNTIME
 
 
 @dataclass(frozen=True, slots=True)

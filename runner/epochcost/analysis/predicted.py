@@ -30,7 +30,6 @@ from epochcost.analysis.predictable import Learnt, Place, place_of
 from epochcost.analysis.rates import cpu_rates, gpu_rates, models_with_rates
 from epochcost.cost import Time
 from epochcost.graphs.profile import Profile
-from epochcost.plan.variant import PINNED_RUNTIME
 from epochcost.predict.design import Devices, Precision, computes_in, usual_precision
 from epochcost.predict.forecast import Forecast, Forecaster, Question, as_rate, has_kin
 from epochcost.predict.learnt import learnt_rates
@@ -40,6 +39,7 @@ from epochcost.predict.rates import Rate
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model
 from epochcost.specs.study import Mode
+from epochcost.specs.target import PINNED_RUNTIME
 from epochcost.units import memory as memory_words
 
 _PAGE = "explanation/predictions.md"

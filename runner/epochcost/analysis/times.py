@@ -12,11 +12,11 @@ from pydantic import TypeAdapter
 from epochcost.analysis.inputs import RATIOS_FILE, Inputs, read_inputs
 from epochcost.analysis.observations import Observation, observe
 from epochcost.analysis.predicted import NoTime, predict_times
-from epochcost.plan.variant import PINNED_RUNTIME
 from epochcost.predict.design import Precision
 from epochcost.results.kept import LIBRARY, Keep
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import FOLDER
+from epochcost.specs.target import PINNED_RUNTIME
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,13 +34,14 @@ from epochcost.plan.make import (
     select,
 )
 from epochcost.plan.trial import Trial
-from epochcost.plan.variant import PINNED_RUNTIME, declared_obstacle, missing_kernels
+from epochcost.plan.variant import declared_obstacle, missing_kernels
 from epochcost.plan.work import Phase, Requests
 from epochcost.results.environment import Gpu
 from epochcost.results.plausibility import require_plausible
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.study import Mode, Precision, Provider, Study
+from epochcost.specs.target import PINNED_RUNTIME
 from epochcost.statistics import group_by
 from epochcost.units import memory
 
@@ -196,7 +197,7 @@ def plan_run(catalogue: Catalogue, request: RunRequest) -> Plan:
     return _plan_measurable_trials(GraphFacts(catalogue), request, studies, hosts)
 
 
-def plan_elsewhere(facts: GraphFacts, request: RunRequest, runtime: str | None = None) -> Plan:
+def plan_elsewhere(facts: GraphFacts, request: RunRequest, runtime: str = PINNED_RUNTIME) -> Plan:
     """Plan the trials of a run on another machine, from that machine's spec.
 
     ``runtime`` is ONNX Runtime's package there, by default that of the extra `run` for Linux on
@@ -206,7 +207,7 @@ def plan_elsewhere(facts: GraphFacts, request: RunRequest, runtime: str | None =
     studies = with_device(_studies(facts.catalogue, request), request.device)
     host = HostCapabilities(
         request.hardware,
-        runtime or PINNED_RUNTIME,
+        runtime,
         __version__,
         cpus=machine.vcpus,
         gpus=sum(chip.count for chip in machine.accelerators) or None,

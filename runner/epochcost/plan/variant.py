@@ -6,7 +6,6 @@ See docs/how-to/measure-a-rented-gpu.md, "On older GPUs".
 from __future__ import annotations
 
 import re
-from importlib.metadata import requires
 from math import inf
 
 from epochcost.plan.trial import SessionSettings, Trial
@@ -81,13 +80,6 @@ def session_settings(
 # The newest package for CUDA 12, for GPUs that CUDA 13 no longer supports.
 CUDA_12_RUNTIME = "onnxruntime-gpu==1.26.0"
 
-_PACKAGE = "onnxruntime-gpu=="
-# The package that the extra `run` installs on Linux with x86-64.
-PINNED_RUNTIME = next(
-    requirement.partition(";")[0]
-    for requirement in requires("epochcost") or ()
-    if requirement.startswith(_PACKAGE)
-)
 # Ranges of compute capabilities, ends included, that each release and the releases after it
 # support. A range without an end includes PTX, which the driver compiles for later GPUs.
 _Ranges = tuple[tuple[float, float], ...]
@@ -136,7 +128,7 @@ def _remedy(capability: str) -> str:
 
 def _supported_capability_ranges(runtime: str) -> _Ranges:
     """Compute capabilities that a package has kernels for; empty if unknown or not for CUDA."""
-    release = re.match(rf"{_PACKAGE}(\d+)\.(\d+)", runtime)
+    release = re.match(r"onnxruntime-gpu==(\d+)\.(\d+)", runtime)
     if release is None:
         return ()
     version = tuple(map(int, release.groups()))

@@ -332,6 +332,8 @@ def calibrate(design: Design, inverse: Matrix, groups: Labels) -> Calibration:
     relative = relative_errors(design)
     for group, errors, spread in held_out(inverse, departures, members(groups)):
         places = predictable(design, group)
+        if not len(places):
+            continue
         rows += group[places].tolist()
         usual = relative[group] * np.sqrt(np.diag(spread))
         deviations += (np.abs(errors) / usual)[places].tolist()

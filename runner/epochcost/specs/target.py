@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib.metadata import requires
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -37,6 +38,12 @@ _Runtime = Annotated[
         'a package and its version, such as "onnxruntime==1.31.1"',
     ),
 ]
+# The package that the extra `run` installs on Linux with x86-64.
+PINNED_RUNTIME = next(
+    requirement.partition(";")[0]
+    for requirement in requires("epochcost") or ()
+    if requirement.startswith("onnxruntime-gpu==")
+)
 Minutes = Annotated[int, Field(ge=1, le=10_000)]
 # A rented machine shuts down after this time without work; results are collected before.
 IDLE_MINUTES = 10
@@ -122,12 +129,12 @@ class Target(NamedSpec):
     @property
     def kind(self) -> tuple[str, str, str]:
         """Machine, provider and runtime; targets with equal kinds can measure the same trials."""
-        return self.hardware, self.provider, self.measured_runtime or ""
+        return self.hardware, self.provider, self.measured_runtime
 
     @property
-    def measured_runtime(self) -> str | None:
-        """``runtime`` as results name it: without extras such as ``[cuda,cudnn]``."""
-        return self.runtime and re.sub(r"\[.*\]", "", self.runtime)
+    def measured_runtime(self) -> str:
+        """The runtime as results name it: without extras such as ``[cuda,cudnn]``."""
+        return re.sub(r"\[.*\]", "", self.runtime or PINNED_RUNTIME)
 
     @property
     def host(self) -> str | None:
