@@ -52,7 +52,8 @@ def test_machines_that_cannot_say_why(market: TuningMarket) -> None:
     """A T4 is too small for LoRA of 8B in 16 bits and large enough for 4 bits."""
     refused = {each.machine: each for each in market.answer(LORA).refused}
     small = refused["EC2 g4dn.xlarge (Tesla T4)"]
-    assert small.reason == "too little memory"
+    untried = "8-bit optimizers and offloading to host memory are not considered"
+    assert small.reason == f"too little memory ({untried})"
     assert small.detail == "needs 18.0 GiB on its device, which has 16.0 GiB"
     assert refused["EC2 c7i.48xlarge"].reason == "no accelerator"
     assert refused["Google Cloud ML Engine BASIC"].reason == "no accelerator"
@@ -178,7 +179,7 @@ def test_limits_choose(market: TuningMarket) -> None:
         ({"length": 131_073}, "--tokens 131073: expected at most 131072, the context"),
         (
             {"model": "llama-3.1-405b", "method": "full"},
-            r"found none; the nearest is .*: needs .* GiB on each of 8 devices, .*--method lora",
+            r"found none; the nearest is .*: needs .* GiB on each of 8 devices, .*--method lora.*; 8-bit opt",
         ),
         ({"machines": 30_001}, "--machines 30001: expected at most 30000, one for each sequence"),
         (

@@ -37,7 +37,9 @@ def test_answer_in_words() -> None:
     assert "\nCheapest: " in out
     assert re.search(r"  weights: 15\.0 GiB: 2 bytes a weight\n", out)
     assert re.search(r"Published: 4,079 tokens a second on 1 A100 SXM4 \(80 GB\), VectorLM", out)
-    assert re.search(r"\nLeft out, too little memory: .*needs 18\.0 GiB on its device", out)
+    assert re.search(
+        r"\nLeft out, too little memory \(8-bit .*\): .*needs 18\.0 GiB on its device", out
+    )
 
 
 def test_json_has_every_figure() -> None:

@@ -54,6 +54,7 @@ SOFTWARE = "PyTorch"
 # each example.
 _MOST_OF_PRETRAINING, _MOST_OF_FINE_TUNING = 65_536, 8192
 _BARE = "no accelerator"
+_UNTRIED = "8-bit optimizers and offloading to host memory are not considered"
 # Assumed for each GPU, in bytes a second to other machines: 10 Gbit/s, and more if eight GPUs have
 # NVLink. AWS states 2.5 to 12.5 Gbit/s for most GPUs, 50 for p4d and 400 for p5 and p6-b200
 # (aws/karpenter-provider-aws@692ccdd062: website/content/en/docs/reference/instance-types.md).
@@ -255,20 +256,22 @@ class TuningMarket:
                 chosen.append((machine, *fitting[int(seconds.argmin())]))
                 continue
             needs = f"needs {memory(min(sizes))} on {_devices(settings[0].count)} {memory(room)}"
-            shortages.append((min(sizes) / room, Refusal(name, "too little memory", needs)))
+            small = Refusal(name, f"too little memory ({_UNTRIED})", needs)
+            shortages.append((min(sizes) / room, small))
         if not chosen:
             raise InputError(_no_machine_message(demand, shortages))
+        refused += [refusal for _, refusal in shortages]
         forecasts = self._forecaster.forecasts([setting for _, setting, _ in chosen])
         ways = []
         for (machine, setting, needed), each in zip(chosen, forecasts, strict=True):
             # A training has at least one step.
             total = max(float(demand.total), setting.tokens * setting.count)
             time = Time.from_floats(total * each.low, total * each.seconds, total * each.high)
-            ways.append(Way(machine, setting, needed, each, time))
-        refused += [refusal for _, refusal in shortages]
-        slow = {way.hardware.name for way in ways if way.time.high > MAX_DURATION_SECONDS}
-        refused += [Refusal(name, "may take more than 100 years") for name in sorted(slow)]
-        return [way for way in ways if way.hardware.name not in slow], refused
+            if time.high > MAX_DURATION_SECONDS:
+                refused.append(Refusal(machine.name, "may take more than 100 years"))
+            else:
+                ways.append(Way(machine, setting, needed, each, time))
+        return ways, refused
 
     def _offers_cheapest_first(
         self, demand: TrainingDemand, ways: Sequence[Way]
@@ -338,7 +341,7 @@ def _no_machine_message(demand: TrainingDemand, shortages: Sequence[tuple[float,
     return (
         f"{demand.model}: expected a machine that it fits, found none; the nearest is "
         f"{nearest.machine}: {nearest.detail}; try {smaller}a shorter --tokens or --machines above "
-        f"{demand.machines}"
+        f"{demand.machines}; {_UNTRIED}"
     )
 
 
