@@ -108,6 +108,20 @@ def test_prices_in_another_currency_are_left_out_with_the_reason(root: Path) -> 
     )
 
 
+def test_apis_in_dollars_do_not_displace_machines_in_euros(root: Path) -> None:
+    """Machines with prices in euros are compared, even if more APIs ask for dollars."""
+    for path in (root / "specs/prices").glob("*.toml"):
+        path.write_text(f'currency = "EUR"\n{path.read_text()}')
+    (api,) = (root / "specs/apis").glob("*.toml")
+    for number in range(4):
+        more = api.read_text().replace('id = "theirs"', f'id = "more-{number}"')
+        (root / f"specs/apis/more-{number}.toml").write_text(more)
+    answer = TokenMarket(inputs_of(root), Made()).answer("tiny", REQUESTS)
+    assert {offer.price.currency for offer in answer.offers} == {"EUR"}
+    assert not answer.apis
+    assert "They, tiny" in {each.machine for each in answer.refused}
+
+
 def test_the_cheapest_confirmed_price_may_be_another_plan(root: Path) -> None:
     """It may be a dearer plan of the cheapest machine."""
     for price in (root / "specs/prices").glob("*.toml"):

@@ -30,7 +30,7 @@ from epochcost.analysis.finetune_memory import (
 )
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.odds import Odds, odds, values_along
-from epochcost.analysis.rows import in_usual_currency, mark_of
+from epochcost.analysis.rows import in_currency, mark_of, usual_currency
 from epochcost.cost import Candidate, Estimate, MachineTime, Time
 from epochcost.cost.compare import NO_LIMITS, Limits
 from epochcost.errors import InputError
@@ -180,8 +180,10 @@ class TuningMarket:
                 f"--machines {demand.machines}: expected at most {sequences}, one for each sequence"
             )
         ways, refused = self._fastest_layouts(demand, decoder, form)
-        offers, others = in_usual_currency(
-            self._offers_cheapest_first(demand, ways),
+        priced = self._offers_cheapest_first(demand, ways)
+        offers, others = in_currency(
+            usual_currency(offer.cost.currency for offer in priced),
+            priced,
             lambda offer: offer.cost.currency,
             lambda offer: offer.key.way.hardware.name,
         )

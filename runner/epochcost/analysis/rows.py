@@ -230,11 +230,10 @@ def other_currency(currency: str, usual: str | None) -> str:
     return f"its price is in {currency}, others are in {usual}: {CONVERT}"
 
 
-def in_usual_currency(
-    ways: Sequence[T], currency: Callable[[T], str], name: Callable[[T], str]
+def in_currency(
+    usual: str | None, ways: Sequence[T], currency: Callable[[T], str], name: Callable[[T], str]
 ) -> tuple[tuple[T, ...], list[tuple[str, str]]]:
-    """Keep the items of ``ways`` in the most frequent currency; list the others with reasons."""
-    usual = usual_currency(map(currency, ways))
+    """Keep the items of ``ways`` in the currency ``usual``; list the others with reasons."""
     others = {(name(way), currency(way)) for way in ways if currency(way) != usual}
     return tuple(way for way in ways if currency(way) == usual), [
         (named, other_currency(code, usual)) for named, code in sorted(others)

@@ -19,7 +19,7 @@ from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.odds import Odds, odds
 from epochcost.analysis.phases import TimedDecoder, timed_decoders
 from epochcost.analysis.reported import ReportedRow, reported_rows
-from epochcost.analysis.rows import in_usual_currency
+from epochcost.analysis.rows import in_currency, usual_currency
 from epochcost.analysis.serving import ServedDecoder, served_decoders
 from epochcost.analysis.serving_capacity import (
     ENGINES,
@@ -98,7 +98,7 @@ class TokenAnswer:
     """Requests to a model in a precision, and the machines and APIs that can answer them.
 
     ``offers`` has each machine under each price plan. ``offers`` and ``apis`` are sorted by cost,
-    in the most frequent currency. ``refused`` has machines that cannot answer, and machines and
+    in the most frequent currency of machines' prices. ``refused`` has machines that cannot answer, and machines and
     APIs with other currencies. ``served`` has our measurements under load, ``reported`` those by
     readers. ``published_precision`` is that of the published weights.
     """
@@ -268,10 +268,12 @@ class TokenMarket:
             predicted, unable = self._predicted(model, requests, software, devices)
             deployed += predicted
             refused += unable
-        apis = (api for api in catalogue.apis.values() if api.model == name)
         priced = priced_offers(catalogue, deployed, requests)
-        every: tuple[Way, ...] = (*priced, *api_offers(apis, requests))
-        ways, others = in_usual_currency(every, attrgetter("price.currency"), name_of)
+        listed = api_offers((api for api in catalogue.apis.values() if api.model == name), requests)
+        every: tuple[Way, ...] = (*priced, *listed)
+        # Machines decide, because APIs of a project with prices in euros may ask for dollars.
+        usual = usual_currency(way.price.currency for way in (priced or listed))
+        ways, others = in_currency(usual, every, attrgetter("price.currency"), name_of)
         refused += starmap(Refusal, others)
         answer = TokenAnswer(
             model=name,
