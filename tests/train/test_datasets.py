@@ -200,6 +200,20 @@ def test_a_link_in_a_tar_is_no_member(tmp_path: Path) -> None:
         read_file(tmp_path / "data", BOTH.model_copy(update={"members": ("a.csv",)}), "csv")
 
 
+def test_a_damaged_xz_archive_is_one_line(tmp_path: Path) -> None:
+    """A tar archive of xz with changed bytes is an error that names the file."""
+    with tarfile.open(tmp_path / "data", "w:xz") as archive:
+        archive.addfile(tarfile.TarInfo("other"))
+        member = tarfile.TarInfo("a.txt")
+        member.size = 200_000
+        archive.addfile(member, io.BytesIO(RNG.bytes(member.size)))
+    content = bytearray((tmp_path / "data").read_bytes())
+    content[100_000:100_100] = bytes(100)
+    file = BOTH.model_copy(update={"members": ("a.txt",)})
+    with pytest.raises(InputError, match="data: expected a whole file in the format text"):
+        read_file(written(tmp_path, bytes(content)), file, "text")
+
+
 def test_a_text_is_its_characters(tmp_path: Path) -> None:
     """All files of a text share one sorted alphabet; bytes that are no text are an error."""
     texts = {"a.txt": "bcä a😀", "b.txt": "abc"}

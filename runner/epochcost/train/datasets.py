@@ -10,6 +10,7 @@ import contextlib
 import gzip
 import hashlib
 import io
+import lzma
 import math
 import tarfile
 import zipfile
@@ -38,7 +39,7 @@ _GZIP = b"\x1f\x8b"
 # Errors of reading damaged files; RuntimeError is raised by an encrypted zip.
 _FAULTS = (
     *(OSError, EOFError, ValueError, KeyError, IndexError, MemoryError, RuntimeError),
-    *(tarfile.TarError, zipfile.BadZipFile, zlib.error),
+    *(tarfile.TarError, zipfile.BadZipFile, zlib.error, lzma.LZMAError),
 )
 # Trainings with different seeds are tested on the same examples.
 _SPLIT_SEED = 0
