@@ -59,6 +59,16 @@ def test_a_fault_is_named_with_its_line(tmp_path: Path, change: dict[str, str], 
         read_rates(write(tmp_path / "t.csv", table))
 
 
+@pytest.mark.parametrize(("moved", "others"), [("0", "1"), ("1e6", "-2e6")])
+def test_a_profile_has_no_negative_counts(tmp_path: Path, moved: str, others: str):
+    """Counts of which predictions compute logarithms are at least 1, other counts at least 0."""
+    columns = "model,size,flops,matrix_flops,moved,moved_by_grouped,moved_by_others"
+    table = tmp_path / "p.csv"
+    table.write_text(f"{columns},parameters,products\nm,,1e9,1e9,{moved},0,{others},1e6,50\n")
+    with pytest.raises(SpecError, match=r"p\.csv:2:1: moved.*: expected a number from [01], got"):
+        read_profiles(table)
+
+
 def test_all_faults_of_a_table_are_told_at_once(tmp_path: Path):
     """Every unreadable row is reported."""
     bad = row("dense", "Maker A1", 1.0) | {"value": "?"}

@@ -165,9 +165,10 @@ def _rate(path: Path, line: int, row: Mapping[str, str]) -> Rate:
 def _profile(row: Mapping[str, str]) -> tuple[tuple[str, str], Profile]:
     names = (field.name for field in fields(Profile) if field.name in row)
     counts = {name: int(_number(name, row[name])) for name in names}
-    for name in ("flops", "moved", "parameters", "products"):
-        if counts[name] < 1:
-            raise ValueError(f"{name}: expected a number from 1, got {row[name]!r}")
+    for name, count in counts.items():
+        least = 1 if name in {"flops", "moved", "parameters", "products"} else 0
+        if count < least:
+            raise ValueError(f"{name}: expected a number from {least}, got {row[name]!r}")
     return (row["model"], row["size"]), Profile(**counts)
 
 
