@@ -79,11 +79,14 @@ def test_sums_in_16_bits_double_the_peak_of_geforce_gpus(
         ("epyc-9r14", "Genoa"),
         ("epyc-7r13", "Milan"),
         ("graviton4", "Graviton4"),
+        ("AMD EPYC 7763 64-Core Processor my-server", "Milan"),
+        ("Intel(R) Xeon(R) Platinum 8488C my-server", "Sapphire Rapids"),
+        ("Intel(R) Xeon(R) CPU E5-2686 v4 @ 2.30GHz", "Broadwell"),
         ("some-cpu", ""),
     ],
 )
 def test_names_tell_generations(name: str, generation: str) -> None:
-    """Names of rows and of machines give a processor's generation, or nothing."""
+    """Names of rows, of specs and of systems give a processor's generation, or nothing."""
     assert generation_of(name).name == generation
 
 

@@ -100,12 +100,14 @@ _GENERATIONS = (
     CpuGeneration(r"xeon-[3568]5|emerald.rapids", "Emerald Rapids", 128, 3.1, 64, 15, 300),
     CpuGeneration(r"xeon-69|granite.rapids", "Granite Rapids", 128, 3.6, 128, 17, 560),
     CpuGeneration(r"epyc-4", "EPYC 4004", 64, 5.0, 16, 15, 53),
-    CpuGeneration(r"epyc-7\w\w1p?$|naples", "Naples", 16, 2.7, 32, 6, 80),
-    CpuGeneration(r"epyc-7\w+2p?$|rome", "Rome", 32, 3.1, 64, 9, 120),
-    CpuGeneration(r"epyc-7\w+3[px]?$|milan", "Milan", 32, 3.4, 64, 6, 140),
-    CpuGeneration(r"epyc-9\w+4[pfx]?$|genoa", "Genoa", 64, 3.6, 128, 9, 355),
-    CpuGeneration(r"epyc-9\w+5[pfx]?$|turin", "Turin", 64, 4.0, 192, 9, 530),
+    CpuGeneration(r"epyc-7\w\w1p?\b|naples", "Naples", 16, 2.7, 32, 6, 80),
+    CpuGeneration(r"epyc-7\w+2p?\b|rome", "Rome", 32, 3.1, 64, 9, 120),
+    CpuGeneration(r"epyc-7\w+3[px]?\b|milan", "Milan", 32, 3.4, 64, 6, 140),
+    CpuGeneration(r"epyc-9\w+4[pfx]?\b|genoa", "Genoa", 64, 3.6, 128, 9, 355),
+    CpuGeneration(r"epyc-9\w+5[pfx]?\b|turin", "Turin", 64, 4.0, 192, 9, 530),
 )
+# Parts of names that systems give to processors; names in tables of rates do not have them.
+_NO_PART_OF_NAME = re.compile(r"\((r|tm)\)|\b(cpu|platinum|gold|silver|bronze)\b")
 # Processors of unknown generation are like a server of average age.
 _OTHERS = CpuGeneration("", "", 0, 3.0, 32, 13, 100)
 # If the cores can read a bytes a second and the memory b, the processor reads
@@ -245,7 +247,7 @@ def _processor_chip(cpu: CpuForm) -> Chip:
 
 def generation_of(name: str) -> CpuGeneration:
     """The generation in a processor's name; an average, unnamed generation if none matches."""
-    text = name.casefold().replace(" ", "-")
+    text = "-".join(_NO_PART_OF_NAME.sub(" ", name.casefold()).split())
     return next((each for each in _GENERATIONS if re.search(each.pattern, text)), _OTHERS)
 
 
