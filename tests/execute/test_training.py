@@ -18,7 +18,8 @@ import onnxruntime as ort
 import pytest
 
 from epochcost.errors import CapabilityError, InputError
-from epochcost.execute.training import prepare, state_path
+from epochcost.execute.training import prepare, state_identity, state_path
+from epochcost.measure.environment import detect_environment
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.training import OnPlateau
 from epochcost.train.loop import TrainingDiverged, parse_target
@@ -121,7 +122,7 @@ def test_a_divergence_keeps_the_state_before(
     prepared = replace(prepared, recipe=replace(prepared.recipe, evaluate_every=every))
     with pytest.raises(TrainingDiverged, match=f"{words}.*lower the learning rate.*kept in"):
         run(prepared, tmp_path)
-    saved = read_state(state_path(tmp_path), f"{prepared.id}-3")
+    saved = read_state(state_path(tmp_path), state_identity(prepared, 3))
     assert saved is not None
     assert all(np.isfinite(values).all() for values in saved.values.values())
 
@@ -142,7 +143,7 @@ def test_a_full_disk_keeps_the_state_before(tmp_path: Path) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         signal.signal(signal.SIGXFSZ, before)
-    saved = read_state(state_path(tmp_path), f"{prepared.id}-3")
+    saved = read_state(state_path(tmp_path), state_identity(prepared, 3))
     assert saved is not None
     assert saved.progress.step == 4
     assert [each.name for each in tmp_path.iterdir()] == ["state.zip"]
@@ -155,5 +156,17 @@ def test_a_full_disk_keeps_the_state_before(tmp_path: Path) -> None:
 def test_another_training_does_not_go_on_from_a_state(tmp_path: Path) -> None:
     """A training of another recipe refuses the folder, and the message says to remove it."""
     run(prepared_digits(tmp_path), tmp_path)
-    with pytest.raises(InputError, match="another model, data set, seed or recipe: remove the"):
+    with pytest.raises(InputError, match="seed, recipe, machine or runtime: remove the file"):
         run(prepared_digits(tmp_path, epochs=4), tmp_path)
+
+
+@pytest.mark.parametrize("change", [{"fingerprint": "0" * 16}, {"runtime": "onnxruntime==1.30.0"}])
+def test_a_training_does_not_go_on_with_the_times_of_another_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, str]
+) -> None:
+    """A state from another machine or runtime is refused, even if the training has ended there."""
+    run(prepared_digits(tmp_path), tmp_path)
+    other = detect_environment().model_copy(update=change)
+    monkeypatch.setattr("epochcost.execute.training.detect_environment", lambda: other)
+    with pytest.raises(InputError, match="machine or runtime: remove the file to begin again"):
+        run(prepared_digits(tmp_path), tmp_path)

@@ -152,9 +152,9 @@ def run_repeat(
 
     Returns None if ``stopped`` ends the training. Raises TrainingDiverged if it diverges, and
     CapabilityError if a file cannot be written. The last saved state is kept in these cases. Raises
-    InputError if the saved state is damaged or belongs to another training.
+    InputError if the saved state is damaged, or of another training, machine or runtime.
     """
-    path, identity = state_path(folder), f"{prepared.id}-{seed}"
+    path, identity = state_path(folder), state_identity(prepared, seed)
 
     def save(progress: Progress, carried: Arrays) -> None:
         write_state(path, SavedState(identity, progress, carried))
@@ -180,6 +180,12 @@ def run_repeat(
 def state_path(folder: Path) -> Path:
     """The path of the saved state in ``folder``, the folder of a training with one seed."""
     return folder / "state.zip"
+
+
+def state_identity(prepared: PreparedTraining, seed: int) -> str:
+    """Identify a training with a seed on this host: times of two hosts must not be added up."""
+    host = detect_environment()
+    return f"{prepared.id}-{seed}-{host.fingerprint}-{host.runtime}"
 
 
 def _continue_training(

@@ -66,7 +66,7 @@ class Progress:
 
 @dataclass(frozen=True)
 class SavedState:
-    """A training's state between two steps; ``identity`` is a digest of the training's settings."""
+    """A training's state between two steps; ``identity`` names the training and its host."""
 
     identity: str
     progress: Progress
@@ -95,7 +95,9 @@ def read_state(path: Path, identity: str) -> SavedState | None:
         with np.load(path, allow_pickle=False) as archive:
             document = json.loads(str(archive["document"]))
             if document["identity"] != identity:
-                raise ValueError("that of another model, data set, seed or recipe")
+                raise ValueError(
+                    "that of another model, data set, seed, recipe, machine or runtime"
+                )
             arrays = {name: archive[str(number)] for number, name in enumerate(document["arrays"])}
         progress = _PROGRESS.validate_json(json.dumps(document["progress"]))
     except FileNotFoundError:
