@@ -94,6 +94,18 @@ def test_a_training_is_at_least_as_fast_as_its_parts(forecaster: Forecaster):
     assert all(eight <= 1.001 * one for one, eight in zip(*rates, strict=True))
 
 
+def test_a_published_training_is_at_least_as_fast_as_its_parts(forecaster: Forecaster):
+    """The mode of the published program decides, instead of the question's."""
+    trained = replace(as_rate(question("dense", "A2"), 1.0).rate, mode="training")
+    large, same = forecaster.forecasts(
+        [
+            question("dense", "A2", mode=mode, batch=16_384, program=trained)
+            for mode in ("inference", "training")
+        ]
+    )
+    assert large == same
+
+
 @pytest.mark.parametrize("factor", [0.5, 2])
 def test_anchors_move_a_machine_to_its_true_speed(tmp_path: Path, factor: float):
     """Three measured models correct the rate of a fourth on the same machine."""

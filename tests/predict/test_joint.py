@@ -53,11 +53,13 @@ def test_draws_are_what_their_seed_and_weights_give() -> None:
 
 
 def test_no_time_is_shorter_than_its_bound() -> None:
-    """``bounded`` shifts all draws and raises those below the least value to it."""
+    """``bounded`` shifts all draws and raises those below the least value to it, each time."""
     draws = _drawn()[0]
-    bounded = draws.bounded(-0.25, -0.5)
-    np.testing.assert_allclose(bounded.values, np.maximum(draws.values - 0.25, -0.5))
-    assert (bounded.values == -0.5).any()
+    once = draws.bounded(-0.25, -0.5)
+    assert (once.values == -0.5).any()
+    for bounded in (once, once.bounded(0.125, -0.25), once.bounded(0.25, -2)):
+        expected = np.maximum(draws.values + bounded.shift, bounded.least)
+        np.testing.assert_allclose(bounded.values, expected)
 
 
 def test_normals_are_normal_and_independent() -> None:

@@ -217,7 +217,8 @@ def _with_parts(question: Question) -> Iterator[Question]:
     Few rates at large batches are known, so their forecasts may be below those of the parts.
     """
     yield question
-    if question.mode == "training" and question.device.generation != "CPU":
+    mode = question.program.mode if question.program else question.mode
+    if mode == "training" and question.device.generation != "CPU":
         batch = question.batch // 2
         while batch >= _LEAST_PART * question.count:
             yield replace(question, batch=batch)

@@ -49,8 +49,12 @@ class Draws:
     def bounded(self, shift: float, least: float) -> Draws:
         """Add ``shift`` to the draws, then raise draws below ``least``; both are logarithms."""
         shift, least = round(shift, _DIGITS), round(least, _DIGITS)
-        values = np.maximum(self.values + shift, least)
-        return replace(self, values=values, shift=shift, least=least)
+        return replace(
+            self,
+            values=np.maximum(self.values + shift, least),
+            shift=self.shift + shift,
+            least=max(self.least + shift, least),
+        )
 
 
 @dataclass(frozen=True, slots=True)
