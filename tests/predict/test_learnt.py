@@ -114,9 +114,9 @@ def test_no_host_limits_a_rate_of_an_unknown_graph(
 
 
 def test_planted_faults_are_found(sound: list[Placed], all_devices: Devices) -> None:
-    """At least 14 of 16 planted faults are found.
+    """At least 10 of 12 planted faults are found.
 
-    There are five wrong units, five token counts, four repeats and two renamed devices.
+    There are five wrong units, five token counts and two renamed devices.
     """
     drawn = random.Random(3)
     rows, planted = list(sound), set()
@@ -125,9 +125,6 @@ def test_planted_faults_are_found(sound: list[Placed], all_devices: Devices) -> 
         rate = rows[at].rate
         rows[at] = replace(rows[at], rate=replace(rate, per_second=rate.per_second * factor))
         planted.add(at)
-    for at in drawn.sample(sorted(set(range(len(sound))) - planted), 4):
-        planted.add(len(rows))
-        rows.append(rows[at])
     copies = []
     for name, new_name in (("4090", "A10"), ("rtx3090", "L4")):
         copied = list(_under_another_name(sound, name, all_devices, new_name))
@@ -135,7 +132,7 @@ def test_planted_faults_are_found(sound: list[Placed], all_devices: Devices) -> 
         rows += copied
     doubts = doubted_rows(rows, all_devices)
     renamed = sum(all(at in doubts for at in copied) for copied in copies)
-    assert len(planted & doubts.keys()) + renamed >= 14
+    assert len(planted & doubts.keys()) + renamed >= 10
     unplanted = doubts.keys() - planted - {at for copied in copies for at in copied}
     assert len(unplanted) <= 0.02 * len(sound)
 

@@ -1,7 +1,7 @@
 """Select the published rates that predictions learn from: a project's plausible rows.
 
-A row is implausible if it repeats another row, copies the figures of another device, claims an
-impossible speed-up, or is far from what the other rows predict. No figure is corrected.
+A row is implausible if it copies the figures of another device, claims an impossible speed-up, or
+is far from what the other rows predict. No figure is corrected.
 """
 
 from __future__ import annotations
@@ -44,7 +44,11 @@ from epochcost.statistics import group_by
 Profiles = Mapping[tuple[str, str], Profile]
 # The most used framework first. PyTorch's graphs run in eager mode, or compiled by torch.compile.
 FRAMEWORKS = ("PyTorch", "compiled PyTorch", "TensorFlow", "MXNet")
-_KEPT = Keep("screened", TypeAdapter(tuple[str, tuple[int, ...]]), ("predict", "specs"))
+_KEPT = Keep(
+    "screened",
+    TypeAdapter(tuple[str, tuple[int, ...]]),
+    ("graphs/profile.py", "predict", "specs"),
+)
 # A row is doubted if it is off by this factor and by this number of standard deviations.
 _LEAST_FACTOR = 2.0
 _LEAST_DEVIATIONS = 4.5
@@ -161,8 +165,7 @@ class Doubt:
 
 def doubted_rows(placed: Sequence[Placed], devices: Devices) -> dict[int, Doubt]:
     """Find the implausible published rates; return a reason for each, by index in ``placed``."""
-    doubts = dict(_repeated_rows(placed))
-    doubts |= {at: doubt for at, doubt in _figures_of_other_devices(placed) if at not in doubts}
+    doubts = dict(_figures_of_other_devices(placed))
     doubts |= _impossible_speed_ups(placed, doubts.keys())
     sound = [at for at in range(len(placed)) if at not in doubts]
     if not sound:
@@ -176,15 +179,6 @@ def doubted_rows(placed: Sequence[Placed], devices: Devices) -> dict[int, Doubt]
             f"{rate.per_second / factor:.4g}",
         )
     return doubts
-
-
-def _repeated_rows(placed: Sequence[Placed]) -> Iterator[tuple[int, Doubt]]:
-    first_places: dict[tuple[object, ...], str] = {}
-    for at, rate in enumerate(entry.rate for entry in placed):
-        row = (rate.work, rate.accelerator, rate.count, rate.machine, rate.per_second, rate.file)
-        if row in first_places:
-            yield at, Doubt(rate.where, f"the same as {first_places[row]}")
-        first_places.setdefault(row, rate.where)
 
 
 def _figures_of_other_devices(placed: Sequence[Placed]) -> Iterator[tuple[int, Doubt]]:
