@@ -24,6 +24,7 @@ from epochcost.measure.job import OutOfMemory, TrialFailed
 from epochcost.plan.make import Plan, RunRequest
 from epochcost.plan.sweep import Sweep
 from epochcost.plan.trial import Trial
+from epochcost.results.rounds import round_count
 from epochcost.results.sidecars import BatchLimit
 from epochcost.results.store import ResultStore, load_all, load_sidecars
 from epochcost.specs.loader import load_catalogue
@@ -119,6 +120,20 @@ def test_later_rounds_repeat_what_ran(assignment: Assignment) -> None:
     assert [len(result.measurement.rounds) for result in stored] == [2, 2, 2]
     (limit,) = load_sidecars(assignment.store.folder, BatchLimit).records.values()
     assert (limit.cause, limit.sizes, limit.failed) == ("maximum", (2, 4, 8), ())
+
+
+@pytest.mark.parametrize("swept", [1, 2])
+def test_a_listed_size_keeps_its_larger_number_of_rounds(
+    assignment: Assignment, swept: int
+) -> None:
+    """A study that lists a batch size gets its own rounds of it, also if a sweep has fewer."""
+    (listed,), (sweep,) = assignment.plan.trials, assignment.plan.sweeps
+    plan = Plan((listed,), rounds={listed.id: 3}, sweeps=(replace(sweep, largest=4, rounds=swept),))
+    outcomes = run_trials(replace(assignment, plan=plan), lambda _: None)
+    assert all(isinstance(outcome, Finished) for outcome in outcomes)
+    stored = load_all(assignment.store.folder).results
+    rounds = {one.trial.batch_size: round_count(one.measurement) for one in stored}
+    assert rounds == {2: 3, 4: swept}
 
 
 def test_an_interrupted_sweep_goes_on(assignment: Assignment) -> None:

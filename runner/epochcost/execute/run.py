@@ -40,6 +40,7 @@ from epochcost.measure.job import Job, OutOfMemory, TrialFailed
 from epochcost.measure.memory import available_memory_bytes, tells_out_of_memory
 from epochcost.measure.trial import start_worker
 from epochcost.measure.watch import Watch
+from epochcost.plan.make import Plan
 from epochcost.plan.rounds import Visit, visits
 from epochcost.plan.sweep import MeasuredSize, Point, SizeFailure, Sweep, SweepEnd, next_size
 from epochcost.plan.trial import Trial
@@ -85,7 +86,7 @@ def _measure_all_trials(run: RunContext) -> dict[str, Outcome]:
     for sweep in plan.sweeps:
         ran = run_sweep(run, sweep, outcomes)
         swept |= {trial.id: trial for trial in ran}
-        rounds |= {trial.id: sweep.rounds for trial in ran}
+        rounds |= {trial.id: _rounds_of(plan, sweep, trial) for trial in ran}
     listed = {trial.id: trial for trial in plan.trials} | swept
     trials = [trial for trial in listed.values() if trial.id not in outcomes]
 
@@ -130,9 +131,10 @@ def run_sweep(run: RunContext, sweep: Sweep, outcomes: dict[str, Outcome]) -> tu
     points: list[Point] = []
     results: list[Result] = []
     while not isinstance(size := next_size(sweep, points), SweepEnd):
-        visit, number = Visit(sweep.at(size), 1, sweep.rounds), len(points) + 1
+        trial, number = sweep.at(size), len(points) + 1
+        visit = Visit(trial, 1, _rounds_of(assignment.plan, sweep, trial))
         run.on_event(Scheduled((visit,)))
-        run.on_event(Started(visit.trial, number, number, 1, sweep.rounds))
+        run.on_event(Started(visit.trial, number, number, 1, visit.rounds))
         happened = _measure_first_round(bounded, visit)
         run.on_event(happened)
         if isinstance(happened, Finished | Skipped | Failed):
@@ -147,6 +149,11 @@ def run_sweep(run: RunContext, sweep: Sweep, outcomes: dict[str, Outcome]) -> tu
     write_sidecar(assignment.store.folder, limit)
     run.on_event(Swept(limit))
     return tuple(result.trial for result in results)
+
+
+def _rounds_of(plan: Plan, sweep: Sweep, trial: Trial) -> int:
+    """The rounds of a sweep's trial, which a study may also list for itself with more rounds."""
+    return max(sweep.rounds, plan.rounds.get(trial.id, 1))
 
 
 def _measure_first_round(run: RunContext, visit: Visit) -> RoundStored | Exhausted | Outcome:
