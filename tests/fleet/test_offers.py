@@ -45,6 +45,18 @@ def test_cheapest_target_has_the_lowest_price_of_an_hour(catalogue: Catalogue) -
     assert price.amount == min(filter(None, amounts))
 
 
+def test_cheapest_target_is_not_the_one_with_a_smaller_number_of_another_currency(
+    catalogue: Catalogue,
+) -> None:
+    """A price in euros does not count, although its amount is below the lowest one in dollars."""
+    cheapest = cheapest_target(catalogue, "l4")
+    price = catalogue.price(L4)
+    assert price.amount is not None
+    euros = price.model_copy(update={"currency": "EUR", "amount": price.amount / 100})
+    changed = replace(catalogue, prices={**catalogue.prices, L4: euros})
+    assert cheapest_target(changed, "l4") == cheapest
+
+
 def test_unknown_accelerator_is_refused(catalogue: Catalogue) -> None:
     """An L40S is no L4, and an accelerator that no machine has is an error with a similar name."""
     assert "g6e" in cheapest_target(catalogue, "L40S").hardware

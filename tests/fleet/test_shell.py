@@ -78,6 +78,14 @@ def test_a_failure_has_one_line_with_the_remedy(
     assert failure.value.passing is passing
 
 
+def test_a_failure_of_a_program_here_does_not_blame_ssh() -> None:
+    """SkyPilot's lost connection is temporary, but no matter of `ssh`."""
+    with pytest.raises(EngineError) as failure:
+        Shell("box", None).call(("sh", "-c", "echo 'api: Connection refused' >&2; exit 1"))
+    assert str(failure.value) == "target box: api: Connection refused"
+    assert failure.value.passing
+
+
 def test_a_missing_ssh_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The program is to be installed here."""
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -43,8 +43,9 @@ _INSTANCE_TYPE = re.compile(r"([A-Za-z0-9._-]+)(( and |, ).*)?")
 def cheapest_target(catalogue: Catalogue, accelerator: str) -> Target:
     """The target with the lowest hourly price of all machines that have ``accelerator``.
 
-    Only current prices in SkyPilot's clouds count. ``accelerator`` is a chip, with or without its
-    form factor, such as H100 SXM5 or H100. Raises InputError if no machine matches.
+    Only current prices in SkyPilot's clouds count, in dollars, as SkyPilot quotes. ``accelerator``
+    is a chip, with or without its form factor, such as H100 SXM5 or H100. Raises InputError if no
+    machine matches.
     """
     rented = (_sky_target(catalogue, price) for price in current_prices(catalogue.prices.values()))
     offers = group_by(filter(None, rented), lambda target: form_of(catalogue, target))
@@ -70,7 +71,7 @@ def form_of(catalogue: Catalogue, target: Target) -> str:
 
 def _sky_target(catalogue: Catalogue, price: Price) -> Target | None:
     """A target that SkyPilot rents at ``price``; None for an unsuitable machine or price."""
-    firm = price.plan in ("on-demand", "spot") and not price.flaw
+    firm = price.plan in ("on-demand", "spot") and price.currency == "USD" and not price.flaw
     recent = (today() - price.as_of).days <= _OLDEST_DAYS
     product = _INSTANCE_TYPE.fullmatch(price.sku or "")
     cloud, chips = _CLOUDS.get(price.provider), catalogue.machine(price.hardware).accelerators

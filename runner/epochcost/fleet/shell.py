@@ -149,12 +149,14 @@ class Shell:
         self.call(("rsync", "-rtzs", "-e", _SSH, *arguments), seconds=seconds)
 
     def _explained(self, status: int, message: str) -> EngineError:
-        for pattern, sentence in _PROBLEMS.items():
-            if match := re.search(pattern, message):
-                explanation = sentence.format(host=self.host, reason=match[0])
-                return self.error(explanation, passing=sentence in (_UNREACHABLE, _SLURM_AWAY))
         last_line = message.strip().rpartition("\n")[2]
         reason = printable(last_line.strip()) or f"exit code {status}"
+        for pattern, sentence in _PROBLEMS.items():
+            if match := re.search(pattern, message):
+                passing = sentence in (_UNREACHABLE, _SLURM_AWAY)
+                if self.host is None and "{host}" in sentence:  # not of ssh, such as of `sky`
+                    return self.error(reason, passing=passing)
+                return self.error(sentence.format(host=self.host, reason=match[0]), passing=passing)
         if self.host and status in _LOST:
             return self.error(f"the connection was lost: {reason}", passing=True)
         return self.error(reason)
