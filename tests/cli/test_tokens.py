@@ -87,6 +87,19 @@ def test_a_dear_api_loses_from_some_rate(root: Path, capsys: pytest.CaptureFixtu
     assert float(rate) == pytest.approx(1 / 3600 / 0.0051)
 
 
+def test_an_assumed_price_has_a_break_even_load(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """If all prices of machines are assumed, the load is named at which they beat the API."""
+    price = root / "specs/prices/list.toml"
+    price.write_text(f"assumed = true\n{price.read_text()}")
+    api = root / "specs/apis/theirs.toml"
+    text = api.read_text().replace("input_per_million = 1", "input_per_million = 9")
+    api.write_text(text.replace("output_per_million = 4", "output_per_million = 84"))
+    _, out, _ = ask(capsys, *USUAL, "--requests", "0.1/s")
+    assert "\nFrom 0.0545 requests a second for each machine, This machine: Some" in out
+
+
 def test_the_number_of_hidden_rows_is_that_of_all(
     root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -109,6 +122,10 @@ def test_an_ended_offer_says_so(root: Path, capsys: pytest.CaptureFixture[str]) 
     (row,) = (line for line in out.splitlines() if line.startswith("They, tiny"))
     assert "no longer offered" in row
     assert "list price" not in row
+    assert "\nNo API has a price for this model that is current" in out
+    (root / "specs/prices/list.toml").unlink()
+    _, out, _ = ask(capsys, *USUAL, "--requests", "0.1/s")
+    assert "\nTake an API: They, tiny, asks $2.00 a million tokens (no longer offered).\n" in out
 
 
 @pytest.mark.usefixtures("root")

@@ -10,7 +10,7 @@ from decimal import Decimal
 from functools import cached_property
 from itertools import starmap
 from operator import attrgetter
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 from pydantic import TypeAdapter
 
@@ -56,6 +56,7 @@ _AS_PRECISE = ("bf16", "fp16", "tf32", "fp32")
 _USUAL = (Requests(Decimal(1), 1000, 200), Requests(Decimal(1), 200, 100))
 Software = Literal["vLLM", "TensorRT-LLM", "llama.cpp", "ONNX Runtime"]
 Way = ServingOffer | ApiOffer
+WayT = TypeVar("WayT", bound=Way)
 Deployed = tuple[list[tuple[Deployment, Capacity]], list[Refusal]]
 _KEPT = Keep(
     "capacities",
@@ -97,10 +98,11 @@ class BreakEven(NamedTuple):
 class TokenAnswer:
     """Requests to a model in a precision, and the machines and APIs that can answer them.
 
-    ``offers`` has each machine under each price plan. ``offers`` and ``apis`` are sorted by cost,
-    in the most frequent currency of machines' prices. ``refused`` has machines that cannot answer, and machines and
-    APIs with other currencies. ``served`` has our measurements under load, ``reported`` those by
-    readers. ``published_precision`` is that of the published weights.
+    ``offers`` has each machine under each price plan. ``offers`` and ``apis`` are sorted by cost.
+    Both are in the most frequent currency of the machines' prices. ``refused`` has machines that
+    cannot answer, and machines and APIs with other currencies. ``served`` has our measurements
+    under load, ``reported`` those by readers. ``published_precision`` is that of the published
+    weights.
     """
 
     model: str
@@ -157,7 +159,7 @@ class TokenAnswer:
         Ways whose price has a drawback (it is assumed, say) are left out, unless all have one. The
         ``choice`` of the result is the first remaining way. None if ``ways`` is empty.
         """
-        competing = [way for way in ways if not way.price.reservation] or ways
+        competing = _without_drawback(ways)
         draws = {name_of(way): cost_draws(way, self.requests) for way in competing}
         return odds(name_of(competing[0]), draws) if competing else None
 
@@ -169,17 +171,22 @@ class TokenAnswer:
     def turn(self) -> BreakEven | None:
         """The lowest rate of requests at which a machine costs the same as the cheapest API.
 
-        Only prices without a drawback (an assumption, say) count. None without an API, or if every
-        machine that is busy for the share ``MOST_BUSY`` costs more than the API.
+        Machines whose price has a drawback (it is assumed, say) count only if all have one. None
+        without an API, or if every machine that is busy for the share ``MOST_BUSY`` costs more.
         """
         api = self.cheapest_api
         turns = [
             BreakEven(rate, offer, api.per_million)
-            for offer in self.machines
-            if api and not offer.price.reservation
+            for offer in _without_drawback(self.machines)
+            if api
             if (rate := break_even_per_second(offer, api.api, self.requests)) is not None
         ]
         return min(turns, key=lambda turn: turn.per_second, default=None)
+
+
+def _without_drawback(ways: Sequence[WayT]) -> Sequence[WayT]:
+    """Leave out ways whose price has a drawback, unless all have one."""
+    return [way for way in ways if not way.price.reservation] or ways
 
 
 def name_of(way: Way) -> str:

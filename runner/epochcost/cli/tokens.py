@@ -225,7 +225,7 @@ def _answer_sentences(answer: TokenAnswer) -> Iterator[str]:
     if best is not machine and machine is not None:
         yield f"The cheapest machine: {_machine_offer_words(machine)}."
     if api is None:
-        yield "No API has a price for this model."
+        yield "No API has a price for this model that is current and in the same currency."
         return
     if best is not api:
         yield f"The cheapest API: {_asks(api)}."
@@ -249,7 +249,8 @@ def _break_even_load_sentence(answer: TokenAnswer) -> Iterator[str]:
 
 def _asks(offer: ApiOffer) -> str:
     cost = money(offer.per_million, offer.api.currency)
-    return f"{name_of(offer)}, asks {cost} a million tokens"
+    reservation = f" ({offer.price.reservation})" if offer.price.reservation else ""
+    return f"{name_of(offer)}, asks {cost} a million tokens{reservation}"
 
 
 def _machine_offer_words(offer: ServingOffer) -> str:
