@@ -48,9 +48,7 @@
     const stage = element("div", "", { className: "ec-live" }), width = plot.clientWidth, still = plot.querySelector(".ec-static");
     const embed = await loaded(`${folder}vega.js`, "vegaEmbed");
     const made = await embed(stage, fitted(spec, width), OPTIONS);
-    const narrow = width < NARROW; // paper is wider: it shows the static chart
-    plot.replaceChildren(stage, ...(still && narrow ? [still] : []));
-    plot.classList.toggle("ec-narrow", narrow);
+    plot.replaceChildren(stage, ...(still ? [still] : [])); // paper shows the static chart
     plot.dataset.state = "interactive";
     follow(plot, made.view, width);
     return made.view;

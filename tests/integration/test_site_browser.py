@@ -177,7 +177,7 @@ def test_an_interactive_chart_answers_the_pointer(site: Site) -> None:
     plot = page.locator(".ec-plot").first
     plot.scroll_into_view_if_needed()
     wait_until(page, f"{_INTERACTIVE} > 0")
-    plot.locator(".mark-symbol.role-mark path").last.hover()
+    plot.locator(".ec-live .mark-symbol.role-mark path").last.hover()
     tooltip = page.locator("#vg-tooltip-element.visible")
     tooltip.wait_for()
     assert "price plan" in tooltip.inner_text()
@@ -206,11 +206,19 @@ def test_a_chart_stands_alone_in_a_frame(site: Site) -> None:
     source = f"{site.address}embed/models-net-train.html"
     page.set_content(f'<iframe src="{source}" width="760" height="620"></iframe>')
     frame = page.frame_locator("iframe")
-    frame.locator(".ec-plot[data-state=interactive] svg").wait_for()
+    frame.locator(".ec-live svg").wait_for()
     assert frame.locator("h1").count() == 1
     link = frame.locator("a").first
     assert link.get_attribute("href") == "../models/net.html#models-net-train"
     assert link.get_attribute("target") == "_blank"
+
+
+def test_a_narrow_frame_shows_its_chart_once(site: Site) -> None:
+    """The interactive chart hides the static one, on the screen of a phone too."""
+    page = site.tab(PHONE)
+    page.goto(f"{site.address}embed/models-net-train.html")
+    page.locator(".ec-plot[data-state=interactive]").wait_for()
+    assert page.locator("svg:visible").count() == 1
 
 
 def test_pages_outside_of_navigation_open_too(site: Site) -> None:

@@ -88,12 +88,16 @@ def test_the_first_page_has_a_card_for_each_different_answer(site: Site) -> None
 
 
 def test_paper_shows_the_chart_of_the_chosen_job(site: Site) -> None:
-    """A phone keeps a static chart for paper only until another job's chart replaces it."""
-    page = site.tab(PHONE)
+    """Paper has the static chart, until another job's chart replaces it."""
+    page = site.tab()
     page.goto(site.address + "index.html")
     wait_until(page, "document.querySelector('[data-ec-home]').dataset.state === 'ready'")
     page.locator(".ec-plot").scroll_into_view_if_needed()
     wait_until(page, "document.querySelector('.ec-plot .ec-live + .ec-static')")
+    page.emulate_media(media="print")
+    assert page.locator(".ec-plot svg:visible").count() == 1
+    assert page.locator(".ec-static svg").is_visible()
+    page.emulate_media(media="screen")
     page.locator("[name=job]").select_option("serve")
     wait_until(page, "!document.querySelector('.ec-plot .ec-static')")
     page.emulate_media(media="print")
