@@ -17,7 +17,7 @@ from report_project import HOSTILE, REPOSITORY, inputs_of, write_project
 GPU = 'accelerators = [{ name = "Some GPU", memory_gib = 12 }]\n'
 SPECS = {
     "hardware/desk": f"name = '''{HOSTILE}'''\nprovider = 'me'\nsource = 'a test'\n{GPU}",
-    "hardware/twin": f"name = 'Twin'\nprovider = 'Cloud'\nsource = 'a test'\n{GPU}",
+    "hardware/twin": f"name = 'Twin (Some GPU)'\nprovider = 'Cloud'\nsource = 'a test'\n{GPU}",
     "prices/twin-dear": "hardware = 'twin'\nplan = 'on-demand'\nprovider = 'Cloud'\namount = 2.2\n"
     "source = 'a test'\nas_of = 2026-07-01\n",
     # 100 dollars a month if unused, 20 cents of energy an hour.
@@ -57,12 +57,12 @@ def test_every_rented_machine_of_the_kind_has_an_answer(page: Page) -> None:
 
 
 def test_the_crossing_is_in_the_chart_and_in_its_data(page: Page) -> None:
-    """At 50 hours a month, buying and renting both cost 110 dollars."""
+    """At 50 hours a month, buying and renting both cost 110 dollars; machines have their names."""
     figure = page.figures["mine"]
     assert figure is not None
     kinds = {point.price_plan: point.machine for point in figure.data.rows}
     assert list(kinds.values()) == ["bought", "rented", "rented"]
-    row = ("twin, on-demand", "rented", "break-even", Decimal("50.0"), Decimal(110))
+    row = ("Twin, on-demand", "rented", "break-even", Decimal("50.0"), Decimal(110))
     assert row in figure.table.rows
     assert figure.title.startswith(f"{one_line(HOSTILE)} costs less than ")
 
@@ -79,5 +79,13 @@ def test_commitments_of_one_machine_have_lines_of_their_own(tmp_path: Path) -> N
     assert figure is not None
     lines = dict.fromkeys(point.price_plan for point in figure.data.rows)
     assert [line for line in lines if "committed" in line] == [
-        f"twin, committed-use, {months} months, here" for months in (36, 12)
+        f"Twin (Some GPU), committed-use, {months} months, here" for months in (36, 12)
     ]
+
+
+def test_a_superseded_purchase_is_left_out(tmp_path: Path) -> None:
+    """Of two prices of a bought machine, only the newer one is compared."""
+    earlier = SPECS["prices/mine"].replace("as_of = 2026", "as_of = 2025")
+    page = _page(tmp_path, {**SPECS, "prices/mine-2025": earlier})
+    assert list(page.figures) == ["mine"]
+    assert "mine-2025" not in _text(page)

@@ -67,34 +67,34 @@ class RentOrBuy(Figure):
         return [lines, crossings] if "break-even" in self.data.values_of("point") else [lines]
 
 
-def rent_or_buy(comparison: Comparison, machines: Mapping[str, Hardware]) -> RentOrBuy | None:
-    """Chart an owned machine and its cheapest alternatives; None if there are no alternatives."""
+def rent_or_buy(comparison: Comparison, machines: Mapping[str, Hardware]) -> RentOrBuy:
+    """Chart an owned machine and its cheapest alternatives, of which there must be one or more."""
     alternatives, bought = comparison.alternatives, comparison.owned
-    if not alternatives:
-        return None
     whole = HOURS_PER_CALENDAR_MONTH
     drawn = sorted(alternatives, key=lambda rented: rented.month.at(whole))[:_MOST_LINES]
     rents = [rented.rent.price for rented in drawn]
+    owned, *rented_names = (one_line(machines[plan.hardware].name) for plan in (bought, *rents))
+    plans = [*zip(rented_names, rents, strict=True)]
     # Short, because legends are narrow.
     names = distinct(
-        [f"{price.hardware}, {price.plan}" for price in rents],
+        [f"{name.partition(' (')[0]}, {price.plan}" for name, price in plans],
         [
-            ", ".join(filter(None, (price.hardware, price.plan_words, price.region, price.sku)))
-            for price in rents
+            ", ".join(filter(None, (name, price.plan_words, price.region, price.sku)))
+            for name, price in plans
         ],
     )
-    points = [*_line(one_line(f"{bought.hardware}, bought"), "bought", comparison.month)]
+    points = [*_line(f"{owned}, bought", "bought", comparison.month)]
     for rented, name in zip(drawn, map(one_line, names), strict=True):
         points += _line(name, "rented", rented.month)
         if (hours := rented.crossing.hours) is not None:
             cost = rented.month.at(hours)
             tenth = hours.quantize(Decimal("0.1"))
             points.append(MonthPoint(name, "rented", "break-even", tenth, cost))
-    owned, least = (one_line(machines[plan.hardware].name) for plan in (bought, rents[0]))
     return RentOrBuy(
         id=f"rent-or-buy-{bought.id}",
         title=(
-            f"{owned} costs less than {least}, {rents[0].plan_words}, {drawn[0].crossing.phrase}"
+            f"{owned} costs less than {rented_names[0]}, {rents[0].plan_words}, "
+            f"{drawn[0].crossing.phrase}"
         ),
         description=_description(drawn, len(alternatives) - len(drawn)),
         data=ChartData(tuple(points), bought.currency),

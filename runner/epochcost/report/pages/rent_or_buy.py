@@ -7,11 +7,13 @@ from collections.abc import Iterator
 from epochcost.cost.break_even import compare, rents_alike
 from epochcost.report.charts.rent_or_buy import rent_or_buy
 from epochcost.report.pages.page import Page, Report
+from epochcost.specs.catalogue import current_prices
 
 
 def pages(report: Report) -> Iterator[Page]:
     """Yield the page "Rent or buy"."""
-    bought = [price for price in report.catalogue.prices.values() if price.owned]
+    prices = current_prices(report.catalogue.prices.values())
+    bought = [price for price in prices if price.owned]
     compared = [
         compare(price, rents_alike(report.catalogue, price))
         for price in bought
