@@ -14,7 +14,7 @@ def test_one_launch_at_a_time(tmp_path: Path) -> None:
     """A second launch of a project is refused, and may run when the first is over."""
     with (
         open_ledger(tmp_path, None),
-        pytest.raises(CapabilityError, match=r"another run is in progress: wait for it"),
+        pytest.raises(CapabilityError, match=r"wait for it, or launch from another project"),
         open_ledger(tmp_path, None),
     ):
         pass

@@ -25,6 +25,8 @@ from epochcost.specs.target import Target
 from epochcost.specs.terms import Start
 
 FOLDER = Path(".cache/launch")
+# The remedy if the ledger's folder cannot be locked; no option names another one.
+_ELSEWHERE = "launch from another project on a local disk"
 
 
 @dataclass(frozen=True)
@@ -139,7 +141,7 @@ def open_ledger(root: Path, cap: Decimal | None) -> Iterator[Ledger]:
     """
     path = root / FOLDER / "ledger.json"
     path.parent.mkdir(parents=True, exist_ok=True)
-    with exclusive_lock(path.parent):
+    with exclusive_lock(path.parent, _ELSEWHERE):
         try:
             entries = Entries.model_validate_json(path.read_bytes()) if path.exists() else Entries()
         except (OSError, ValidationError) as error:

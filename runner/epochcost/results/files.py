@@ -17,6 +17,7 @@ from epochcost.errors import CapabilityError
 TEMPORARY_SUFFIX = ".partial"
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NO_RIGHT = {errno.EACCES, errno.EPERM, errno.EROFS}
+_ELSEWHERE = "name a folder on a local disk with --results"
 
 
 def write_atomically(
@@ -121,10 +122,11 @@ def _sync_folder(folder: Path) -> None:
 
 
 @contextlib.contextmanager
-def exclusive_lock(folder: Path) -> Iterator[None]:
+def exclusive_lock(folder: Path, elsewhere: str = _ELSEWHERE) -> Iterator[None]:
     """Lock ``folder``, which must exist, until the context or the process ends.
 
-    Raises CapabilityError if another process has the lock, or if the file system has no locks.
+    Raises CapabilityError if another process has the lock, or if the file system has no locks;
+    ``elsewhere`` tells the user how to use another folder.
     """
     with contextlib.ExitStack() as resources:
         try:
@@ -132,13 +134,12 @@ def exclusive_lock(folder: Path) -> Iterator[None]:
         except BlockingIOError:
             raise CapabilityError(
                 f"{folder}: expected to be the only run that writes here, but another run is in "
-                "progress: wait for it, or name another folder with --results (two runs at once on "
-                "one machine also slow each other)"
+                f"progress: wait for it, or {elsewhere} (two runs at once on one machine also slow "
+                "each other)"
             ) from None
         except OSError as error:
             raise CapabilityError(
-                f"{folder}: expected a folder that can be locked, got {error.strerror}: "
-                "name a folder on a local disk with --results"
+                f"{folder}: expected a folder that can be locked, got {error.strerror}: {elsewhere}"
             ) from None
         yield
 
