@@ -18,7 +18,6 @@ from epochcost.errors import InputError
 from epochcost.predict.decoders.rows import ServingQuestion
 from epochcost.predict.joint import DRAWS, Draws, Forecast, standard_normals
 from epochcost.specs.loader import load_catalogue
-from report_project import REPOSITORY
 from tiny_project import price_text
 
 CARD = """
@@ -250,11 +249,11 @@ def test_another_column_of_a_table_is_other_evidence(own_inputs: Inputs) -> None
 
 
 def test_capacities_are_kept_for_the_next_question(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    own_inputs: Inputs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another rate of requests of the same lengths needs no new forecast."""
-    inputs = replace(inputs_of(REPOSITORY), cache=tmp_path)
-    first = TokenMarket(inputs).answer("llama-3.2-1b", Requests(Decimal(1), 200, 100))
+    inputs, forecaster = replace(own_inputs, cache=tmp_path), TokenMarket(own_inputs).forecaster
+    first = TokenMarket(inputs, forecaster).answer("llama-3.2-1b", Requests(Decimal(1), 200, 100))
     monkeypatch.setattr("epochcost.analysis.token_answers.predicted_capacities", None)
     second = TokenMarket(inputs).answer("llama-3.2-1b", Requests(Decimal(2), 200, 100))
     assert len(first.offers) == len(second.offers) > 100

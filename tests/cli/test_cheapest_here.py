@@ -29,7 +29,7 @@ def test_machines_that_nobody_measured_are_priced_by_predictions(
     answer = read_answer(printed)
     assert {"predicted", "published"} <= {candidate["kind"] for candidate in answer["candidates"]}
     assert not any(candidate["assumed"] for candidate in answer["candidates"])
-    assert any("not a market price" in reason for _, reason in answer["offers"]["unpriced"])
+    assert any("its price is assumed" in reason for _, reason in answer["offers"]["unpriced"])
     without = {entry["id"]: entry["reason"] for entry in answer["without"]}
     assert without["c8g.48xlarge"] == "no published time of an Arm CPU"
     choice = answer["choice"]

@@ -82,7 +82,7 @@ def test_plans_that_are_listed_last_have_a_reason() -> None:
     assert counts
     assert set(texts[: -int(counts[1])]) == {""}
     assert Counter(texts[-int(counts[1]) :]) == {
-        reason.replace("not a market price", "price assumed"): int(number)
+        reason.replace("its price is assumed", "price assumed"): int(number)
         for number, reason in re.findall(r"([0-9]+): ([^;]+)", counts[2])
     }
 

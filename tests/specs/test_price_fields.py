@@ -57,7 +57,7 @@ def test_what_keeps_a_price_from_being_the_answer() -> None:
     term = {"term_months": Decimal(12), "payment": "no-upfront", "hourly": Decimal("0.5")}
     committed = plan(plan="committed-use", commitment=term)
     assert rented().reservation == ""
-    assert owned().reservation == "not a market price"
+    assert owned().reservation == "its price is assumed"
     spot = plan(plan="spot", amount=Decimal("0.1"))
     assert spot.reservation == "not known how often it is interrupted"
     assert committed.reservation == "paid for its whole term, used or not"

@@ -258,12 +258,11 @@ def _machine_offer_words(offer: ServingOffer) -> str:
     same = cost.low == cost.high
     likely = "the same at any likely speed" if same else f"likely {_cost_range(offer)}"
     number = f"{offer.machines} machines" if offer.machines > 1 else "one machine"
-    reservation = f"; {offer.price.reservation}" if offer.price.reservation else ""
     owned = "; billed as in use all the time, at full power" if offer.price.owned else ""
     return (
         f"{name_of(offer)} with {_software(offer)}: {cost_words(cost)} a million tokens, {likely} "
-        f"({offer.mark}; {number}, {offer.load_words}, of at most "
-        f"{_per_second(offer.capacity.per_second)} each{owned}{reservation})"
+        f"({how_known(offer.mark, offer.price)}; {number}, {offer.load_words}, of at most "
+        f"{_per_second(offer.capacity.per_second)} each{owned})"
     )
 
 

@@ -299,11 +299,11 @@ class Price(PricedSpec):
 
     @property
     def reservation(self) -> str:
-        """Why lists put this price last, such as "not a market price"; empty without a drawback."""
+        """Why lists put this price last, such as "its price is assumed"; empty without a drawback."""
         if self.flaw:
             return self.flaw
         if self.assumed:
-            return "not a market price"
+            return "its price is assumed"
         if self.interruptions_unknown:
             return "not known how often it is interrupted"
         return "paid for its whole term, used or not" if self.commitment else ""
