@@ -299,7 +299,7 @@ class Price(PricedSpec):
 
     @property
     def reservation(self) -> str:
-        """Why lists put this price last, such as "its price is assumed"; empty without a drawback."""
+        """Why lists put this price last, such as that it is assumed; empty without a drawback."""
         if self.flaw:
             return self.flaw
         if self.assumed:
