@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 _PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 # Chromium loads pages of its own for the suggestions below its address bar, which takes as long as
@@ -127,6 +127,7 @@ class Site:
     address: str
     browser: Browser
     complaints: list[str] = field(default_factory=list)
+    _contexts: dict[Look, BrowserContext] = field(default_factory=dict)
 
     def pages(self) -> list[str]:
         """All pages of the site, except pages of a single chart, which have a separate test."""
@@ -134,10 +135,12 @@ class Site:
         return sorted(path.as_posix() for path in found if path.parts[0] != "embed")
 
     def tab(self, look: Look = LIGHT) -> Page:
-        """A new tab whose errors and requests are recorded."""
-        context = self.browser.new_context(
-            viewport={"width": look.width, "height": 900}, color_scheme=look.scheme
-        )
+        """A new tab whose errors and requests are recorded; tabs of a look share a cache."""
+        context = self._contexts.get(look)
+        if context is None:
+            context = self._contexts[look] = self.browser.new_context(
+                viewport={"width": look.width, "height": 900}, color_scheme=look.scheme
+            )
         page = context.new_page()
         page.set_default_timeout(_PATIENCE_MS)
         page.on("console", self._hear)

@@ -185,6 +185,7 @@ int clock_gettime(clockid_t id, struct timespec *now) {
 """
 
 
+@pytest.mark.slow
 def test_a_wall_clock_that_jumps_changes_no_time(project: Path) -> None:
     """Steps are timed by the monotonic clock, so a jumping wall clock changes no sample."""
     compiler = shutil.which("cc") or pytest.skip("no C compiler for the library that moves clocks")

@@ -46,7 +46,8 @@ def ignore(_: Event) -> None:
     """Ignore an event of the run."""
 
 
-@pytest.mark.parametrize("model", ["mnist-mlp", pytest.param("mnist-cnn", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("model", ["mnist-mlp", "mnist-cnn"])
 def test_the_real_models_learn(model: str, tmp_path: Path) -> None:
     """Real training steps lower the loss on batches that were never trained on."""
     catalogue = load_catalogue(ROOT)

@@ -46,7 +46,7 @@ def _look_at(site: Site, uri: str, look: Look) -> dict[str, Any]:
     page.set_viewport_size({"width": look.width, "height": _SCREEN})
     page.goto(site.address + uri)
     figures: dict[str, Any] = page.evaluate(_SEEN)
-    page.context.close()
+    page.close()
     return figures
 
 
@@ -59,7 +59,9 @@ def test_words_are_large_enough_to_read(site: Site, look: Look) -> None:
         assert figures["fill"] <= 1, uri
 
 
-@pytest.mark.parametrize("turned", [0, 600], ids=["jumped", "turned"])
+@pytest.mark.parametrize(
+    "turned", [0, pytest.param(600, marks=pytest.mark.slow)], ids=["jumped", "turned"]
+)
 def test_nothing_moves_while_a_page_wakes(site: Site, turned: int) -> None:
     """Layout shift is at most 0.05, for jumping and for slow readers."""
     for look in (LIGHT, PHONE):
@@ -84,7 +86,7 @@ def test_a_page_is_light_before_its_charts_live(site: Site) -> None:
         for at, table in enumerate(page.locator(".ec-sortable:visible").all()):
             table.scroll_into_view_if_needed()
             wait_until(page, f"{_LIVE} > {at}")
-        page.context.close()
+        page.close()
         paths = (site.folder / name for name in files - {"assets/vega.js"})
         loaded = sum(len(gzip.compress(path.read_bytes())) for path in paths if path.is_file())
         assert loaded <= _MOST_BYTES, uri
