@@ -99,6 +99,9 @@ def test_a_rented_machine_is_planned_without_a_gpu(tmp_path: Path) -> None:
     assert lines[0].startswith("CUDA kernels: all ")
     assert lines[1].startswith("3 trials on giant, at most 1.5 s of timing")
     assert lines[-1].startswith("planned from the spec of giant; this machine cannot run it: ")
+    sweeps = plan("--provider", "cuda", "--hardware", "giant", "--batch-size", "auto").splitlines()
+    assert (sweeps[0], sweeps[-1]) == (lines[0], lines[-1])
+    assert any(line.startswith("2 sweeps") for line in sweeps), sweeps
 
 
 @pytest.mark.skipif("cuda" in usable_providers(), reason="CUDA is usable here")

@@ -162,7 +162,7 @@ def plan(
         if selection.provider == "cuda":
             elsewhere = plan_elsewhere(GraphFacts(catalogue), selection.request())
             _show_missing_cuda_kernels(catalogue, elsewhere, hardware, output)
-            if hardware != AT_HAND and elsewhere.trials and output == "text":
+            if hardware != AT_HAND and elsewhere.every_trial and output == "text":
                 _show(elsewhere, catalogue, hardware, wide=wide)
                 say(f"planned from the spec of {hardware}; this machine cannot run it: {error}")
                 return
@@ -180,7 +180,7 @@ def plan(
 def _show_missing_cuda_kernels(
     catalogue: Catalogue, plan: Plan, hardware: str, output: str
 ) -> None:
-    checks = list(check_trials(catalogue, plan.trials))
+    checks = list(check_trials(catalogue, plan.every_trial))
     if output == "json":
         print_json({"hardware": hardware, "cuda_kernels": [_check_json(c) for c in checks]})
         return

@@ -87,9 +87,8 @@ def run(
 
 
 def _providers_and_devices(plan: Plan) -> tuple[tuple[Provider, int], ...]:
-    trials = (*plan.trials, *(sweep.trial for sweep in plan.sweeps))
     # In reverse order, so that the device of a provider's first trial is the last to be set.
-    devices = {trial.provider: trial.session.device for trial in reversed(trials)}
+    devices = {trial.provider: trial.session.device for trial in reversed(plan.every_trial)}
     return tuple(sorted(devices.items()))
 
 

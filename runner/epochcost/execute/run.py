@@ -293,9 +293,8 @@ def _move_software_to_environment(
 
 def _spec_file_digests(assignment: Assignment) -> dict[str, str]:
     """SHA-256 of the specs of the machine and of the plan's models, by kind and id."""
-    plan = assignment.plan
-    trials = (*plan.trials, *(sweep.trial for sweep in plan.sweeps))
-    names = {f"hardware/{assignment.hardware}", *(f"models/{trial.model}" for trial in trials)}
+    models = {f"models/{trial.model}" for trial in assignment.plan.every_trial}
+    names = {f"hardware/{assignment.hardware}", *models}
     return {
         name: hashlib.sha256(path.read_bytes()).hexdigest()
         for name, path in assignment.catalogue.files.items()

@@ -97,6 +97,11 @@ class Plan:
     rounds: Mapping[str, int] = field(default_factory=dict)
     sweeps: tuple[Sweep, ...] = ()
 
+    @property
+    def every_trial(self) -> tuple[Trial, ...]:
+        """The trials, and the trial with the smallest batch size of each sweep."""
+        return (*self.trials, *(sweep.trial for sweep in self.sweeps))
+
 
 def plan_study(
     catalogue: Catalogue,
@@ -171,8 +176,7 @@ def select(plan: Plan, ids: Collection[str]) -> Plan:
 
 def leave_out(plan: Plan, reason_of: Callable[[Trial], LeftOut | None]) -> Plan:
     """The plan without trials (or sweeps, by their first trial) that ``reason_of`` rejects."""
-    every = (*plan.trials, *(sweep.trial for sweep in plan.sweeps))
-    reasons = {trial.id: reason for trial in every if (reason := reason_of(trial))}
+    reasons = {trial.id: reason for trial in plan.every_trial if (reason := reason_of(trial))}
     return replace(
         plan,
         trials=tuple(trial for trial in plan.trials if trial.id not in reasons),
