@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epochcost.predict.decoders.forms import DecoderForm, form_of
+from epochcost.errors import SpecError
+from epochcost.predict.decoders.forms import DecoderForm, form_of, read_forms
 from epochcost.specs.catalogue import Catalogue
 
 
@@ -28,3 +31,27 @@ def test_a_long_prompt_takes_little_cache_in_layers_with_a_window(catalogue: Cat
     form = form_of(catalogue.decoder("gemma-3-27b"))
     assert form is not None
     assert form.kept_tokens(32_000) == pytest.approx((10 * 32_000 + 52 * 1_024) / 62)
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "whole"),
+    [
+        ("active_parameters", "9001", "parameters"),
+        ("experts_per_token", "9", "experts"),
+        ("windowed_layers", "3", "layers"),
+    ],
+)
+def test_no_part_of_a_model_is_larger_than_the_whole(
+    tmp_path: Path, part: str, value: str, whole: str
+) -> None:
+    """A table with more windowed layers than layers, or the like, is a fault with its line."""
+    cells = {
+        "model": "tiny", "layers": "2", "hidden": "64", "vocabulary": "100", "parameters": "9000",
+        "active_parameters": "9000", "heads": "2", "head_size": "32", "experts": "8",
+        "experts_per_token": "2", "kv_bytes_per_token_16_bit": "512", "sliding_window": "16",
+        "windowed_layers": "2", part: value,
+    }  # fmt: skip
+    table = tmp_path / "decoders.csv"
+    table.write_text(f"{','.join(cells)}\n{','.join(cells.values())}\n")
+    with pytest.raises(SpecError, match=rf"2:1: {part}: expected at most the {whole}, got"):
+        read_forms(table)

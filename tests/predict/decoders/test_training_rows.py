@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from epochcost.predict.decoders.rows import names_of, read_lines
+from epochcost.predict.decoders.training_questions import question_of
 from epochcost.predict.decoders.training_rows import (
     TrainingRow,
     training_rows,
@@ -58,3 +61,13 @@ def test_adapters_on_quantised_weights_are_qlora(tmp_path: Path, catalogue: Cata
         'LoRA fine-tuning,"bf16, int4 weights",training throughput,1000,tokens/s',
     )  # fmt: skip
     assert (row.method, row.tokens_per_second) == ("qlora", 1000)
+
+
+@pytest.mark.parametrize("note", ["micro batch 0", "tp=0"])
+def test_a_zero_in_a_note_does_not_count(tmp_path: Path, catalogue: Catalogue, note: str) -> None:
+    """A step has at least one sequence on a device, and a layer is on at least one device."""
+    row = _read(
+        tmp_path, catalogue, "task,precision,metric,value,unit,note",
+        f"full fine-tuning,bf16,training throughput,1000,tokens/s,{note}",
+    )  # fmt: skip
+    assert question_of(row).tokens == 1024

@@ -18,6 +18,14 @@ _SUFFIXES = frozenset(
 _RELEASE = re.compile(r"v0\.\d+")
 _COUNTS = ("layers", "hidden", "vocabulary", "parameters", "active_parameters")
 _HEADS = ("heads", "head_size")
+# Columns that may be missing or empty, for 0.
+_OPTIONAL = ("experts", "experts_per_token", "sliding_window", "windowed_layers")
+# Columns that count a part of what another column counts.
+_PARTS = {
+    "active_parameters": "parameters",
+    "experts_per_token": "experts",
+    "windowed_layers": "layers",
+}
 _CACHE = "kv_bytes_per_token_16_bit"
 _FORM_COLUMNS = ("model", *_COUNTS, *_HEADS, "experts", "experts_per_token", _CACHE)
 _BYTES_OF_16_BITS = 2
@@ -117,17 +125,14 @@ def read_forms(path: Path) -> tuple[tuple[str, DecoderForm], ...]:
 
 def _form(row: Mapping[str, str]) -> DecoderForm:
     counts = {name: whole_number(name, row[name]) for name in (*_COUNTS, *_HEADS)}
-    experts, chosen, window, windowed = (
-        count_or(name, row.get(name, ""), 0)
-        for name in ("experts", "experts_per_token", "sliding_window", "windowed_layers")
-    )
-    attention = counts.pop("heads") * counts.pop("head_size")
+    counts |= {name: count_or(name, row.get(name, ""), 0) for name in _OPTIONAL}
+    for part, whole in _PARTS.items():
+        if counts[part] > counts[whole]:
+            raise ValueError(f"{part}: expected at most the {whole}, got {row[part]!r}")
     return DecoderForm(
-        **counts,
-        attention=attention,
+        **{name: counts[name] for name in (*_COUNTS, "experts", "experts_per_token")},
+        attention=counts["heads"] * counts["head_size"],
         cached_numbers_per_token=int(positive_number(_CACHE, row[_CACHE])) // _BYTES_OF_16_BITS,
-        experts=experts,
-        experts_per_token=chosen,
-        window=window,
-        windowed=windowed / counts["layers"],
+        window=counts["sliding_window"],
+        windowed=counts["windowed_layers"] / counts["layers"],
     )

@@ -10,9 +10,9 @@ from epochcost.predict.decoders.rows import Precision, software_of
 from epochcost.predict.decoders.training_rows import Method, TrainingRow
 from epochcost.specs.hardware import Device
 
-_MICRO_BATCH = re.compile(r"(?:micro|local) batch (?:size )?(\d+)")
+_MICRO_BATCH = re.compile(r"(?:micro|local) batch (?:size )?([1-9]\d*)")
 _SHARDED = re.compile(r"fsdp(?!0)|zero-3")
-_TENSOR_PARALLEL = re.compile(r"\btp=?(\d+)")
+_TENSOR_PARALLEL = re.compile(r"\btp=?([1-9]\d*)")
 # Software whose published batch is that of a device; others state the batch of all devices.
 _OF_DEVICE = ("VectorLM", "Unsloth", "LLaMA-Factory", "torchtune", "DeepSpeed")
 # Share of a forward pass that checkpointing by operation recomputes.
