@@ -63,6 +63,17 @@ def test_published_work_stands_below_the_roof_of_its_machine(report: Report) -> 
     assert 0 < achieved[0].of_peak < 1
 
 
+def test_mixed_precision_has_no_share_of_the_fp32_peak(report: Report) -> None:
+    """Matrix units exceed the fp32 peak, and weights of two bytes are half the least traffic."""
+    on_box = _on(report, report.catalogue.hardware["box"])
+    (printed,) = (row for row in on_box if row.workload.id == "net")
+    timed = replace(printed, step=Time.exact(Decimal("0.01")))
+    (single,) = achieved_rates(report.inputs, GPUS, [timed])
+    (mixed,) = achieved_rates(report.inputs, GPUS, [replace(timed, precision="mixed")])
+    assert mixed.of_peak is None
+    assert mixed.least_bytes_per_second == single.least_bytes_per_second / 2
+
+
 @pytest.fixture(scope="module", name="with_ceilings")
 def with_ceilings_fixture(tmp_path_factory: pytest.TempPathFactory) -> Report:
     """The report with measured peak rates of its host, and of another host of the same kind."""

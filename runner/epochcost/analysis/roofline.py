@@ -77,9 +77,15 @@ class AchievedRate:
     measured: tuple[MeasuredRoof, ...] = ()
 
     @property
+    def in_fp32(self) -> bool:
+        """Whether the arithmetic is in fp32, like the peak rates, or in an unknown precision."""
+        return self.observed.precision in {"fp32", ""}
+
+    @property
     def of_peak(self) -> float | None:
-        """Operations a second as a share of the spec's peak; None if the spec states no peak."""
-        return self.flops_per_second / self.roof.peak_flops if self.roof.peak_flops else None
+        """Operations a second as a share of the spec's peak; None without a peak or ``in_fp32``."""
+        peak = self.roof.peak_flops
+        return self.flops_per_second / peak if peak and self.in_fp32 else None
 
     @property
     def of_measured_peak(self) -> float | None:
@@ -174,7 +180,9 @@ def _step_flops_and_bytes(
     Bytes of activations do not count. Training with frozen parameters is unknown.
     """
     forward = counted.forward_flops * observed.batch_size
-    weights = float(counted.read_whole * BYTES_PER_NUMBER)
+    # In mixed precision, only the update uses weights and states of four bytes.
+    number = _HALF_BYTES if observed.precision == "mixed" else BYTES_PER_NUMBER
+    weights = float(counted.read_whole * number)
     if not forward or not weights or not is_whole_pass(model, observed.mode):
         return None
     if observed.mode == "inference":
