@@ -31,6 +31,14 @@ def test_price_of_an_earlier_day(project: Project, day: int, new: bool) -> None:
     assert price.new == new
 
 
+def test_prices_of_others_are_not_compared(project: Project) -> None:
+    """A row is compared with no price in another currency and with none of another provider."""
+    project.price(day=dt.date(2026, 5, 1), amount="amount = 2", rest='currency = "EUR"')
+    project.price(day=dt.date(2026, 6, 1), amount="amount = 3", provider="A reseller")
+    (price,) = sort(project, ROW).prices
+    assert (price.previous, price.model.currency) == (Decimal("1.25"), "USD")
+
+
 def test_a_day_in_the_future(project: Project) -> None:
     """A table with a day later than today is refused."""
     with pytest.raises(UsageError, match="--as-of: expected a day in the past, got 2026-11-22"):

@@ -94,11 +94,14 @@ class _RowMatcher:
         self._ids: dict[str, set[str]] = defaultdict(set)
         self._prices: dict[tuple[str, str, int], list[Price]] = defaultdict(list)
         provider = _provider_name_in_specs(request.provider, catalogue)
+        # Prices of other providers, or in other currencies, say nothing about a row.
         for price in catalogue.prices.values():
-            if not price.assumed:
-                self._prices[price.hardware, price.plan, int(price.months)].append(price)
-            if price.sku and price.provider == provider:
+            if price.provider != provider:
+                continue
+            if price.sku:
                 self._ids[_normalized_type_name(price.sku)].add(price.hardware)
+            if price.currency == _CURRENCY and not price.assumed:
+                self._prices[price.hardware, price.plan, int(price.months)].append(price)
         for machine in catalogue.hardware.values():
             if machine.provider == provider:
                 self._ids[_normalized_type_name(machine.id)].add(machine.id)
@@ -137,12 +140,7 @@ class _RowMatcher:
         Returns the reason if no price can be copied. ``region`` is "" for all regions.
         """
         plans = [(row.plan, row.months)] if row.months else [("on-demand", 0), ("spot", 0)]
-        rented = [
-            price
-            for plan in plans
-            for price in self._prices[machine.id, *plan]
-            if price.provider == machine.provider and price.currency == _CURRENCY
-        ]
+        rented = [price for plan in plans for price in self._prices[machine.id, *plan]]
         region = row.region or self._request.region
         regions = {price.region for price in rented if price.region is not None}
         if regions and region is None:
