@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 import tomli
 
-from epochcost.specs.draft import successor, typed
+from epochcost.specs.draft import draft_spec, successor, typed
 from epochcost.specs.schema import schema_of
 
 EARLIER = """\
@@ -61,6 +61,24 @@ def test_a_key_is_added_or_removed() -> None:
     text = successor(EARLIER, {"notes": None, "sustained_use": "gce-n1", "credit": None})
     assert tomli.loads(text)["sustained_use"] == "gce-n1"
     assert "notes" not in tomli.loads(text)
+
+
+def test_a_changed_key_of_a_table_is_confirmed() -> None:
+    """A changed key of a table leaves the copy's ``unconfirmed``, its neighbours stay."""
+    earlier = EARLIER.replace('["as_of"', '["commitment.hourly", "commitment.term_months", "as_of"')
+    text = successor(
+        f"{earlier}\n# a year\n[commitment]\nterm_months = 12\nhourly = 1.2\n",
+        {"commitment.hourly": Decimal("1.1"), "as_of": dt.date(2026, 4, 1)},
+    )
+    assert '\nunconfirmed = ["commitment.term_months", "billing"]\n\n# a year\n' in text
+
+
+def test_names_of_dimensions_are_quoted() -> None:
+    """A key that TOML allows only in quotes, such as a dimension's name, is written in quotes."""
+    sizes = {"image[2]": 224, "past + 1": 9, "a.b": 3, "sequence": 128}
+    texts = dict.fromkeys(("name", "task", "example", "source"), "made up")
+    graph = {"graph": "m.onnx", "inputs": [{"name": "image"}], "dimensions": sizes}
+    assert tomli.loads(draft_spec("models", {"id": "m", **texts, **graph}))["dimensions"] == sizes
 
 
 def test_only_a_share_may_be_in_percent() -> None:

@@ -121,7 +121,10 @@ def _toml(kind: str, values: Mapping[str, Any]) -> str:
 
 
 def _toml_lines(table: Mapping[str, Any]) -> list[str]:
-    return [f"{key} = {_toml_value(value)}" for key, value in table.items()]
+    # Names of a graph's dimensions, such as `image[2]`, need quotes.
+    return [
+        f"{tomlkit.key(key).as_string()} = {_toml_value(value)}" for key, value in table.items()
+    ]
 
 
 def _is_table(schema: Schema, key: str) -> bool:
@@ -162,10 +165,12 @@ def successor(text: str, changed: Mapping[str, str | int | Decimal | dt.date | N
             table[key] = _item(value)
             table[key].trivia.comment_ws = table[key].trivia.comment = ""
     document.pop("valid_until", None)
-    doubts = document.pop("unconfirmed", ())
-    remaining = [name for name in doubts if name.partition(".")[0] not in changed]
+    doubts = document.get("unconfirmed", ())
+    remaining = [name for name in doubts if not {name, name.partition(".")[0]} & changed.keys()]
     if remaining:
         document["unconfirmed"] = remaining
+    else:
+        document.pop("unconfirmed", None)
     return tomlkit.dumps(document)
 
 
