@@ -7,15 +7,9 @@
   /* By name only: a form also has its fields by number, and a length. */
   function fields(form) { return Array.from(form.elements).filter(field => field.name); }
 
-  /* Whether a value is within the field's bounds; whole numbers are rounded later. */
-  function sound(field) {
-    const { badInput, rangeUnderflow, rangeOverflow } = field.validity;
-    return !(badInput || rangeUnderflow || rangeOverflow);
-  }
-
   function number(form, name, otherwise) {
     const field = form.elements[name];
-    return field.value === "" || !sound(field) ? otherwise : Number(field.value);
+    return field.value === "" || !field.validity.valid ? otherwise : Number(field.value);
   }
 
   /* Offer only some options of a select, and choose the first of them if another is chosen. */
@@ -36,7 +30,7 @@
   /* The address contains the fields that differ from their defaults; if any does, also ``always``. */
   function remember(form, defaults, always) {
     const state = new URLSearchParams(), differing = fields(form).filter(
-      field => sound(field) && field.value !== defaults.get(field.name)
+      field => field.validity.valid && field.value !== defaults.get(field.name)
     );
     fields(form).filter(
       field => differing.includes(field) || (differing.length && always.includes(field.name))
@@ -50,7 +44,7 @@
     fields(form).filter(field => state.has(field.name)).forEach(field => {
       const before = field.value, text = state.get(field.name);
       if (field.type !== "number" || NUMBER.test(text)) { field.value = text; }
-      if (field.value !== text || !sound(field)) {
+      if (field.value !== text || !field.validity.valid) {
         field.value = before;
         if (field.type === "number" || field.options?.length > 1) { explain(field, true); } // other lists are still empty
       }
@@ -62,13 +56,13 @@
   async function begin(form, answer, always) {
     const defaults = new FormData(form), state = new URLSearchParams(location.search);
     async function again() {
-      fields(form).forEach(field => explain(field, !sound(field)));
+      fields(form).forEach(field => explain(field, !field.validity.valid));
       await answer(new URLSearchParams());
       remember(form, defaults, always);
     }
     recall(form, state);
     await answer(state);
-    fields(form).filter(field => !sound(field)).forEach(field => explain(field, true));
+    fields(form).filter(field => !field.validity.valid).forEach(field => explain(field, true));
     form.addEventListener("input", again);
     form.addEventListener("change", event => event.target.reportValidity());
     form.addEventListener("submit", event => event.preventDefault());

@@ -40,7 +40,7 @@
     const long = data.tokens ? number("tokens", data.tokens) : 0, tokens = Math.min(long, data.most_tokens || Infinity);
     const longer = tokens ? tokens / data.tokens : 1;
     const times = { once: 1, day: days, week: days / 7, month: 1, year: 1 / 12 }[every.value];
-    const runs = Math.max(1, Math.round(number("runs", 1))), period = every.value === "year" ? 12 : 1;
+    const runs = number("runs", 1), period = every.value === "year" ? 12 : 1;
     return {
       job: job.value,
       timed: name,

@@ -308,6 +308,17 @@ def test_trainings_a_year_cost_a_years_sum(site: Site) -> None:
     assert "50,000 epochs, once a year; prices: " in text_of(page)
 
 
+def test_trainings_a_week_may_be_a_fraction(site: Site) -> None:
+    """An average of 2.5 trainings a week costs a quarter more than two."""
+    costs = {}
+    for runs in (2, 2.5):
+        page = ask(site, f"?model=net&prices=on-demand&every=week&runs={runs}")
+        costs[runs] = number(page.locator("tbody td"), 1)
+    assert costs[2.5] == pytest.approx(1.25 * costs[2])
+    assert "2.5 times a week; prices: " in text_of(page)
+    assert page.locator(".ec-fields :invalid").count() == 0
+
+
 def test_paper_has_the_question_the_answer_the_bill_and_ten_rows(site: Site) -> None:
     """The form itself is left out."""
     page = ask(site, "?model=net&runs=3")
