@@ -8,10 +8,7 @@ import numpy as np
 import pytest
 
 from epochcost.specs.reference_data import Generated
-from epochcost.train.datasets import (
-    draw_images,
-    markov_chain,
-)
+from epochcost.train.datasets import draw_images, draw_text, markov_chain
 
 TEXT = Generated(generator="markov-text", characters=4)
 SHAPES = Generated(generator="textured-shapes", side=32, wrong_labels=Decimal("0.25"))
@@ -20,8 +17,8 @@ SHAPES = Generated(generator="textured-shapes", side=32, wrong_labels=Decimal("0
 def test_a_text_has_the_entropy_of_its_chain() -> None:
     """The loss of the Markov chain's own predictions is the entropy of the chain."""
     chain = markov_chain(TEXT)
-    text = chain.draw(60_000, np.random.default_rng(5))
-    predicted = chain.probabilities[text[:-2], text[1:-1]]
+    text = draw_text(chain, 60_000, np.random.default_rng(5))
+    predicted = chain[text[:-2], text[1:-1]]
     costs = -np.log(predicted[np.arange(len(predicted)), text[2:]])
     logs = np.log(np.where(predicted > 0, predicted, 1.0))
     assert np.mean(costs) == pytest.approx(-np.mean((predicted * logs).sum(axis=1)), rel=0.02)

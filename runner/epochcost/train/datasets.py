@@ -16,7 +16,6 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
@@ -83,7 +82,7 @@ def _made_up(dataset: Dataset, declared: Generated, length: int, positions: int)
     count = dataset.training_examples + held_out
     if declared.generator == "markov-text":
         rng = np.random.default_rng([declared.seed, 2])
-        text = markov_chain(declared).draw(count * length + 1, rng)
+        text = draw_text(markov_chain(declared), count * length + 1, rng)
         parts = _hold_out_last_windows(dataset, text, length, positions, length)
         return Examples(dataset.id, *parts, digest({"text": text}))
     images, labels = draw_images(declared, count)
@@ -320,33 +319,32 @@ _NOISE = 12.0
 _CHUNK = 512
 
 
-@dataclass(frozen=True)
-class MarkovChain:
-    """Text in which a character depends on two others: ``probabilities`` [first, second, next]."""
+def markov_chain(declared: Generated) -> NDArray[np.float64]:
+    """Probabilities [first, second, next] of the character that follows two others.
 
-    probabilities: NDArray[np.float64]
-
-    def draw(self, count: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Draw a text of ``count`` characters, as indices."""
-        bounds = np.cumsum(self.probabilities, axis=2)
-        bounds[..., -1] = 1.0
-        thresholds = rng.random(count)
-        text = np.zeros(count, np.int64)
-        first = second = 0
-        for place in range(count):
-            follower = int(np.searchsorted(bounds[first, second], thresholds[place], side="right"))
-            text[place] = follower
-            first, second = second, follower
-        return text
-
-
-def markov_chain(declared: Generated) -> MarkovChain:
-    """The Markov chain that a spec declares, with probabilities from a Dirichlet distribution."""
+    They are drawn from the Dirichlet distribution that a spec declares.
+    """
     assert declared.characters is not None, "the schema demands it of chains"
     size = declared.characters
     rng = np.random.default_rng([declared.seed, 0])
     rows = rng.dirichlet(np.full(size, float(declared.concentration)), size * size)
-    return MarkovChain(rows.reshape(size, size, size))
+    return rows.reshape(size, size, size)
+
+
+def draw_text(
+    probabilities: NDArray[np.float64], count: int, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Draw a text of ``count`` characters, as indices, from the probabilities of `markov_chain`."""
+    bounds = np.cumsum(probabilities, axis=2)
+    bounds[..., -1] = 1.0
+    thresholds = rng.random(count)
+    text = np.zeros(count, np.int64)
+    first = second = 0
+    for place in range(count):
+        follower = int(np.searchsorted(bounds[first, second], thresholds[place], side="right"))
+        text[place] = follower
+        first, second = second, follower
+    return text
 
 
 def draw_images(declared: Generated, count: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:

@@ -57,7 +57,7 @@ def doubted_token_rows(rows: Sequence[TokenRow]) -> Mapping[int, Doubt]:
 
 def _program(row: TokenRow) -> Hashable:
     cells = row.line.cells
-    return row.question.edition, cells["model"], cells["chip"], _device_count(row)
+    return row.question.edition, cells["model"], cells["chip"], row.line.devices
 
 
 def _repeated_rows(rows: Sequence[TokenRow]) -> Iterator[tuple[int, str]]:
@@ -125,7 +125,7 @@ def peak_flops(device: Device, precision: Precision) -> float:
 
 
 def _reason_if_impossible(row: TokenRow) -> str | None:
-    device, count = row.question.device, _device_count(row)
+    device, count = row.question.device, row.line.devices
     if not isinstance(device, Device):
         return None
     peak = _least_operations_per_second(row) / (count * peak_flops(device, row.question.precision))
@@ -137,11 +137,6 @@ def _reason_if_impossible(row: TokenRow) -> str | None:
     return (
         f"needs {bandwidth:.2f} of the memory bandwidth of its devices" if bandwidth > 1 else None
     )
-
-
-def _device_count(row: TokenRow) -> int:
-    """Number of devices over all copies of the model."""
-    return row.line.devices
 
 
 def _least_operations_per_second(row: TokenRow) -> float:
@@ -157,7 +152,7 @@ def _least_bytes_per_second(row: TokenRow, device: Device) -> float:
     if row.seconds is None:
         return _cached_bytes(question) * _tokens_per_second(row)
     different = 1 if _SAME_PROMPT in row.line.cells["task"] else question.sequences
-    return _bytes_of_step(question, device, _device_count(row), different) / row.seconds
+    return _bytes_of_step(question, device, row.line.devices, different) / row.seconds
 
 
 def least_seconds(question: ServingQuestion) -> float:

@@ -112,10 +112,10 @@ class Law:
         self._questions = questions
         self.layers = self._column(lambda question: question.form.layers)
         self.context = self._column(
-            lambda question: question.form.kept_tokens(_prompt(question) + _output(question) / 2)
+            lambda question: question.form.kept_tokens(question.prompt + _output(question) / 2)
         )
         self.kept = self._column(
-            lambda question: question.form.kept_tokens(_prompt(question) + _output(question))
+            lambda question: question.form.kept_tokens(question.prompt + _output(question))
         )
         self.pairs = self._column(attrgetter("read_pairs"))
         self.hidden = self._column(lambda question: question.form.hidden)
@@ -143,8 +143,8 @@ class Law:
         turns = self._column(lambda question: question.software.startswith(_LAYERS_BY_TURNS))
         self.split = np.where(turns > 0, 1, self._column(lambda question: question.count))
         self.part = np.where(turns > 0, _PART_OF_PROMPT, math.inf)
-        self.prompt = self._column(_prompt)
-        self.cached = np.clip(self._column(lambda question: question.cached), 0, self.prompt)
+        self.prompt = self._column(lambda question: question.prompt)
+        self.cached = np.minimum(self._column(lambda question: question.cached), self.prompt)
         self.output = self._column(_output)
         self.sequences = self._column(lambda question: max(question.sequences, 1.0))
         self.token = self._column(lambda question: question.kind == "token")
@@ -169,10 +169,6 @@ class Law:
         step = seconds.decoding_step(wave) + s.interleaved * seconds.prompt_wait_per_token(wave)
         token = step * s.sequences / wave
         return np.log(np.where(s.token > 0, token, seconds.prefill_of_all()))
-
-
-def _prompt(question: ServingQuestion) -> float:
-    return max(question.prompt, 0.0)
 
 
 def _output(question: ServingQuestion) -> float:

@@ -137,9 +137,8 @@ class ServingQuestion:
     @property
     def read_pairs(self) -> float:
         """`DecoderForm.attended_pairs` of a prompt, without pairs of two cached tokens."""
-        prompt = max(self.prompt, 0.0)
-        cached = min(max(self.cached, 0.0), prompt)
-        return self.form.attended_pairs(prompt) - self.form.attended_pairs(cached)
+        cached = min(self.cached, self.prompt)
+        return self.form.attended_pairs(self.prompt) - self.form.attended_pairs(cached)
 
     @cached_property
     def chip(self) -> Chip:
