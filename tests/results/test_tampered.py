@@ -99,7 +99,7 @@ CAUGHT: dict[str, tuple[Callable[[Document], None], str]] = {
     "steps": (_set("measurement", "steps_taken", to=5), "steps_taken: expected at least"),
     "sums": (_rounds(1, steps_taken=50), "the 90 of all rounds, got 80"),
     "memory": (_set("measurement", "peak_memory_bytes", to=2**40), "peak_memory_bytes: expected"),
-    "cpus": (_pinned([0, 1]), "expected the None CPUs of the trial, got 2"),
+    "cpus": (_pinned([0, 1]), "pinning: expected all CPUs, as in the trial, got 2"),
     "gpu": (_on_a_gpu, "gpus: expected the GPU 0 that the trial used; got 0 GPUs"),
     "placement": (_set("measurement", "placement", "nodes_by_provider", to={}), "placement"),
     "peak": (_all_clocks(5e4), "FLOP/s, what this machine"),
@@ -145,6 +145,7 @@ MALFORMED: dict[str, tuple[Callable[[Document], None], str]] = {
         _set("measurement", "conditions", to=None),
         "conditions: expected the duration",
     ),
+    "a pinning left out": (_retrained(vcpus=1), "expected 1 CPUs, as in the trial, got all"),
     "no memory": (_set("environment", "memory_bytes", to=None), "memory_bytes:"),
 }
 

@@ -202,9 +202,10 @@ def _cpus(claim: Claim) -> str | None:
     logical = claim.result.environment.logical_cpus
     if trial.vcpus is not None and trial.vcpus > logical:
         return f"vcpus: expected at most the {logical} CPUs of the machine, got {trial.vcpus}"
-    if pinning is not None and len({*pinning.cpus}) != trial.vcpus:
-        return f"pinning: expected the {trial.vcpus} CPUs of the trial, got {len({*pinning.cpus})}"
-    return None
+    pinned = pinning and len({*pinning.cpus})
+    if pinned == trial.vcpus:
+        return None
+    return f"pinning: expected {trial.vcpus or 'all'} CPUs, as in the trial, got {pinned or 'all'}"
 
 
 def _gpu(claim: Claim) -> str | None:
