@@ -86,7 +86,7 @@ def test_a_hostile_file(project: Path, name: str) -> None:
 
 
 def test_words_that_a_terminal_would_obey(project: Path) -> None:
-    """Control characters in a stored end of a sweep are refused."""
+    """Control characters in a stored end of a sweep are refused, however its folder is named."""
     result = sound(project)
     stored(project, result)
     words = FailedSize(batch_size=64, words="\x1b[2J", of_memory=True)
@@ -105,6 +105,7 @@ def test_words_that_a_terminal_would_obey(project: Path) -> None:
     path = write_sidecar(project / "docs/data/results", limit)
     (fault,) = checked(project).faults
     assert (fault.path.name, "control characters" in fault.message) == (path.name, True)
+    assert checked(project, path.parent / ".." / path.parent.name).faults == (fault,)
 
 
 def test_one_bad_file_is_one_line(project: Path) -> None:

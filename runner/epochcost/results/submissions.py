@@ -138,7 +138,12 @@ def check_results(
 
 
 def _is_in(file: Path, paths: Iterable[Path]) -> bool:
-    return any(file.absolute().is_relative_to(path.absolute()) for path in paths)
+    return any(_absolute(file).is_relative_to(_absolute(path)) for path in paths)
+
+
+def _absolute(path: Path) -> Path:
+    """The path without ``..`` and without linked folders; a link to a file stays."""
+    return path.resolve() if path.is_dir() else path.parent.resolve() / path.name
 
 
 def _record_other_results(
