@@ -198,6 +198,16 @@ def test_published_price_is_of_its_hardware(project: Project) -> None:
     assert project.faults() == [f"{PUBLISHED}:12:1: {demand}"]
 
 
+def test_price_of_a_budget_is_of_its_hardware(project: Project) -> None:
+    """A limit of a budget with another machine's price is a fault at the price."""
+    project.write("specs/hardware/cup.toml", HARDWARE_TEXT.replace('"box"', '"cup"'))
+    limit = 'model = "mlp"\ngoal = "epoch"\nat_most = 1\nhardware = "cup"\nprice = "box-2026"\n'
+    project.edit(STUDY, '["box"]\n', f'["box"]\n[[budget.limits]]\n{limit}')
+    demand = 'budget.limits[0].price: should be a price of "cup", got "box-2026"'
+    (fault,) = project.faults()
+    assert fault.startswith(f"{STUDY}:10:1: {demand}")
+
+
 def test_price_per_vcpu_needs_vcpus(project: Project) -> None:
     """A plan per vCPU for a machine of unknown vCPUs is a fault."""
     owned = "[owned]\npurchase = 9\nyears = 4\nutilisation = 1\npower_watts = 9\n"

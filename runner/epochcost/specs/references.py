@@ -22,6 +22,12 @@ from epochcost.specs.wording import KeyPath, describe, suggest_or_list
 _EACH = "*"
 _EACH_CLAIM = ("timings", _EACH, "claims", _EACH)
 _EACH_LIMIT = ("budget", "limits", _EACH)
+# Tables that may name a machine and its price.
+_PRICED: Mapping[str, tuple[str, ...]] = {
+    "studies": _EACH_LIMIT,
+    "targets": (),
+    "published": ("timings", _EACH),
+}
 
 
 class _Reference(NamedTuple):
@@ -108,10 +114,8 @@ def cross_check(document: Document, context: Neighbours) -> Iterator[Finding]:
         case "prices":
             yield from _uncounted_vcpus(document, context)
             yield from _ranges_of_no_figure(document)
-        case "published":
-            yield from _faults_of_foreign_prices(document, ("timings", _EACH), context)
-        case "targets":
-            yield from _faults_of_foreign_prices(document, (), context)
+    if document.kind in _PRICED:
+        yield from _faults_of_foreign_prices(document, _PRICED[document.kind], context)
 
 
 def _duplicates(document: Document, context: Neighbours) -> Iterator[Finding]:
