@@ -18,7 +18,14 @@ from epochcost.report.pages.page import Report
 from epochcost.report.site import Site, build, navigation
 from epochcost.results.environment import Energy, Gpu, Instance, MeteredEnergy
 from epochcost.results.rounds import add_round
-from report_project import REPOSITORY, cells, inputs_of, make_result, write_project
+from report_project import (
+    REPOSITORY,
+    cells,
+    inputs_of,
+    make_result,
+    results_of_rented_machines,
+    write_project,
+)
 
 _TABLE = re.compile(r"<table>.*?</table>", re.DOTALL)
 
@@ -292,6 +299,20 @@ def test_only_a_training_pays_for_rounded_time(tmp_path: Path) -> None:
     assert "bills in whole hours: a part of the cost" in training
     assert "of 100 scenarios." in training
     assert "bills in" not in serving
+
+
+def test_a_fee_for_each_run_is_a_price_without_an_hour(tmp_path: Path) -> None:
+    """Lists show a dash for the hour, and sentences leave it out."""
+    project = write_project(tmp_path, results_of_rented_machines())
+    (project / "specs/prices/fee.toml").write_text(
+        "id = 'fee'\nhardware = 'crate'\nplan = 'on-demand'\nprovider = 'Fees'\n"
+        "source = 'a test'\nas_of = 2026-11-01\n"
+        "[[components]]\nlabel = 'fee'\nper = 'run'\namount = 0.01\n"
+    )
+    pages = site_of(project).pages
+    assert "<strong>—</strong><br><small>fee&#58; &#36;0.01 per run</small>" in pages["prices.md"]
+    assert "Fees, on-demand, 2026-11-01" in pages["index.md"]
+    assert "This time is billed too" not in pages["models/net.md"]
 
 
 def test_names_of_files_are_bounded(tmp_path: Path) -> None:

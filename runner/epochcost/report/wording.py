@@ -10,6 +10,7 @@ from epochcost.analysis.observations import Observation
 from epochcost.analysis.tokens import Requests
 from epochcost.cost import Cost, Estimate, Time, Unpriced, Usage, share
 from epochcost.cost.estimate import WIDEST
+from epochcost.report.list_prices import hourly
 from epochcost.specs.price import Price
 from epochcost.specs.terms import Billing
 from epochcost.statistics import Bounded
@@ -120,14 +121,15 @@ def rate_words(amount: Decimal, currency: str) -> str:
 
 
 def hour_words(price: Price) -> str:
-    """Format the price of one hour of a rented machine, to five decimals."""
-    hour = share(price, Usage(Decimal(SECONDS_PER_HOUR))).total
-    return rate_words(round(hour, 5), price.currency)
+    """Format the price of one hour of a rented machine, to five decimals; a dash without one."""
+    hour = hourly(price)
+    return "—" if hour is None else rate_words(round(hour, 5), price.currency)
 
 
 def hour_about(price: Price) -> str:
-    """Format the price of one hour of a rented machine with few digits: "$3.06" or "$141"."""
-    return amount_in_sentence(share(price, Usage(Decimal(SECONDS_PER_HOUR))).total, price.currency)
+    """As `hour_words`, but with few digits: "$3.06" or "$141"."""
+    hour = hourly(price)
+    return "—" if hour is None else amount_in_sentence(hour, price.currency)
 
 
 def month_hour_words(price: Price) -> str:
@@ -155,13 +157,17 @@ def plan_note(price: Price, *, through_month: bool = False) -> str:
     """Describe a price; ``through_month`` averages the hourly amount over a month of use."""
     doubt = f"; {price.unconfirmed_words} unconfirmed" if price.unconfirmed_words else ""
     about = month_hour_words if through_month else hour_about
-    hour = [] if price.owned else [f"{about(price)} an hour"]
+    hour = [f"{about(price)} an hour"] if _is_by_the_hour(price) else []
     return f"{', '.join((*price.provider_and_plan, *hour))}, {price.as_of}{doubt}"
 
 
+def _is_by_the_hour(price: Price) -> bool:
+    return price.owned is None and hourly(price) is not None
+
+
 def price_paid(price: Price) -> str:
-    """Describe a price: provider, plan, date and, for a rented machine, the exact hourly amount."""
-    hour = [] if price.owned else [hour_words(price)]
+    """Describe a price: provider, plan, date and, of a rented machine, the exact hourly amount."""
+    hour = [hour_words(price)] if _is_by_the_hour(price) else []
     return ", ".join((*hour, " ".join(price.provider_and_plan), str(price.as_of)))
 
 
