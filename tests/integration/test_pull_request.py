@@ -113,7 +113,7 @@ def test_one_price_goes_from_a_branch_to_the_published_site(
     assert "2026-07-01" in page
     changed = (clone.folder / "site/changed.html").read_text("utf-8")
     assert f"(<code>{before[:8]}</code>)" in changed
-    assert "0.8 → 0.6 an hour" in changed.replace("0.80", "0.8").replace("0.60", "0.6")
+    assert "amount 0.8 → 0.6, " in changed
     publication = json.loads((clone.folder / "site/data/publication.json").read_text("utf-8"))
     assert publication == {"revision": clone.git("rev-parse", "HEAD")}
     assert clone.git("status", "--porcelain") == ""

@@ -75,8 +75,16 @@ def test_a_newer_price(project: Path, compare: Compare) -> None:
     change = of_goal(compare(), "full")
     before, after = amounts(change)
     assert after == Decimal("1.2") * before
-    change_text = "0.90 → 1.08 an hour, 2025-11-01 → 2026-11-01"
+    change_text = "amount 0.9 → 1.08, 2025-11-01 → 2026-11-01"
     assert causes(change) == [("price", change_text)]
+
+
+def test_a_price_stated_again_is_no_cause(project: Path, compare: Compare) -> None:
+    """If a newer price only repeats the older one, the longer training is the only cause."""
+    text = (project / "specs/prices/local-2025.toml").read_text(encoding="utf-8")
+    write_spec(project, "prices/local-2026", text.replace("2025", "2026"))
+    edit(project, "models/net", "epochs = 10", "epochs = 12")
+    assert causes(of_goal(compare(), "full")) == [("spec", "training.epochs 10 → 12")]
 
 
 def test_a_price_that_is_gone_is_unknown(project: Path, compare: Compare) -> None:

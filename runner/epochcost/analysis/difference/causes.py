@@ -16,7 +16,6 @@ from epochcost.results.records import Result
 from epochcost.results.rounds import round_count, summary_of
 from epochcost.specs.base import Identity, NamedSpec
 from epochcost.specs.catalogue import Catalogue
-from epochcost.specs.price import Price
 from epochcost.specs.wording import describe
 from epochcost.statistics import Bounded
 from epochcost.statistics.interval import TimeChange, time_change
@@ -154,23 +153,15 @@ def _price_change_words(old: Figure, new: Figure, before: Catalogue, after: Cata
     if old.price is None or new.price is None:
         return _added_or_removed_words(old.price, new.price)
     earlier, later = before.prices[old.price], after.prices[new.price]
-    if earlier.id == later.id:
-        return changed_keys(earlier, later)
-    if earlier.amount == later.amount and (keys := changed_keys(earlier, later)):
-        return f"{keys}, {_days(earlier, later)}"
-    priced = earlier.amount and later.amount
-    rates = f"{earlier.amount} → {later.amount} an hour, " if priced else ""
-    return f"{rates}{_days(earlier, later)}"
+    keys = changed_keys(earlier, later)
+    days = "" if earlier.id == later.id else f", {earlier.as_of} → {later.as_of}"
+    return f"{keys}{days}" if keys else ""
 
 
 def _added_or_removed_words(old_price: str | None, new_price: str | None) -> str:
     if new_price:
         return f"{new_price} added"
     return f"{old_price} removed" if old_price else ""
-
-
-def _days(earlier: Price, later: Price) -> str:
-    return f"{earlier.as_of} → {later.as_of}"
 
 
 def data_changes(before: Catalogue, after: Catalogue) -> tuple[str, ...]:
