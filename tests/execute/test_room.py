@@ -38,7 +38,7 @@ def test_the_largest_batch_that_fits_is_run(
     assert [trial.batch_size for trial in fitting.trials] == [1, 2]
     (left,) = fitting.left_out
     assert left.what == "tiny training cpu batch 400"
-    assert left.reason == "needs about 118.1 MiB; this machine has 105.0 MiB"
+    assert left.reason == "needs about 118.1 MiB; the machine has 105.0 MiB"
 
 
 def test_a_graph_that_cannot_be_read_is_left_out_once(tmp_path: Path) -> None:

@@ -165,6 +165,16 @@ def test_quick_shrinks_sampling_and_is_another_trial() -> None:
     assert {trial.budget_seconds for trial in quick.trials} == {QUICK_BUDGET_SECONDS}
 
 
+def test_a_quick_run_of_a_quick_study_keeps_its_rounds() -> None:
+    """Both runs have the same trials, and a single round must not replace a result of three."""
+    sampling = {"relative_half_width": Decimal("0.1"), "minimum_samples": 10, "budget_seconds": 2}
+    brief = study(sampling=sampling, rounds=3)
+    full = plan_study(BOTH, brief, HOST, graphs=GRAPHS)
+    quick = plan_study(BOTH, brief, HOST, graphs=GRAPHS, request=RunRequest(quick=True))
+    assert quick == full
+    assert {*full.rounds.values()} == {3}
+
+
 def test_a_trial_without_room_is_left_out_with_what_it_needs() -> None:
     """Only trials that exceed the machine's memory are left out."""
     plan = plan_study(BOTH, study(models=["mlp"], modes=["training"]), HOST, graphs=GRAPHS)
@@ -176,7 +186,7 @@ def test_a_trial_without_room_is_left_out_with_what_it_needs() -> None:
         "mlp training cuda batch 128",
     ]
     assert fitting.left_out == (
-        LeftOut("mlp training cpu batch 128", "needs about 32.0 GiB; this machine has 8.0 GiB"),
+        LeftOut("mlp training cpu batch 128", "needs about 32.0 GiB; the machine has 8.0 GiB"),
     )
 
 
@@ -227,7 +237,7 @@ def test_more_cpus_than_the_machine_has_are_left_out() -> None:
     plan = plan_study(BOTH, asked, host, graphs=GRAPHS)
     assert [trial.vcpus for trial in plan.trials] == [1]
     assert plan.left_out == (
-        LeftOut("mlp inference cpu batch 1, 8 vCPU", "needs 8 CPUs; this process may use 2"),
+        LeftOut("mlp inference cpu batch 1, 8 vCPU", "needs 8 CPUs; 2 can be used"),
     )
 
 

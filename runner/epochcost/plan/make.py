@@ -116,7 +116,8 @@ def plan_study(
         listed = ", ".join(study.hardware)
         reason = f"it is for the hardware {listed}; this run is for {host.hardware}"
         return Plan((), (LeftOut(f"study {study.id}", reason),))
-    rounds = request.rounds or (1 if request.quick else study.rounds)
+    study = _quick_study(study) if request.quick else study
+    rounds = request.rounds or study.rounds
     drafts = list(_trials_sweeps_and_omissions(catalogue, study, host, graphs, request))
     trials = tuple(draft for draft in drafts if isinstance(draft, Trial))
     sweeps = (replace(draft, rounds=rounds) for draft in drafts if isinstance(draft, Sweep))
@@ -197,7 +198,7 @@ def leave_out_oversized(
         needed, room = needed_bytes.get(trial.id, 0), room_bytes.get(trial.provider)
         if room is None or needed <= room:
             return None
-        owner = "this machine" if trial.provider == "cpu" else "its GPU"
+        owner = "the machine" if trial.provider == "cpu" else "its GPU"
         return LeftOut(trial.title, f"needs about {memory(needed)}; {owner} has {memory(room)}")
 
     return leave_out(plan, reason)
@@ -232,8 +233,7 @@ def _trials_sweeps_and_omissions(
         elif not (model.training if mode == "training" else model.inference or model.decoder):
             yield LeftOut(named, f"the model's spec has no table [{mode}]")
         else:
-            for full in _trials(study, model, mode, provider, host, graphs):
-                trial = _quick_trial(full) if request.quick else full
+            for trial in _trials(study, model, mode, provider, host, graphs):
                 if provider == "cuda" and host.no_cuda is not None:
                     yield LeftOut(named, host.no_cuda)
                 elif reason := next(filter(None, _possible_obstacles(model, trial, host)), None):
@@ -314,7 +314,7 @@ def _possible_obstacles(model: Model, trial: Trial, host: HostCapabilities) -> I
     if trial.vcpus is not None:
         yield host.no_pinning
         if host.cpus is not None and trial.vcpus > host.cpus:
-            yield f"needs {trial.vcpus} CPUs; this process may use {host.cpus}"
+            yield f"needs {trial.vcpus} CPUs; {host.cpus} can be used"
     if trial.work.scenario != "batch":
         yield host.no_loadgen
     load = trial.work
@@ -333,10 +333,13 @@ def _decoding_obstacles(model: Model, trial: Trial) -> Iterator[str]:
         yield f"{work.length} tokens are more than its context of {decoder.context}"
 
 
-def _quick_trial(trial: Trial) -> Trial:
-    sampling = {
-        "relative_half_width": max(trial.relative_half_width, QUICK_RELATIVE_HALF_WIDTH),
-        "minimum_samples": min(trial.minimum_samples, QUICK_MINIMUM_SAMPLES),
-        "budget_seconds": min(trial.budget_seconds, QUICK_BUDGET_SECONDS),
+def _quick_study(study: Study) -> Study:
+    full = study.sampling
+    shorter = {
+        "relative_half_width": max(full.relative_half_width, QUICK_RELATIVE_HALF_WIDTH),
+        "minimum_samples": min(full.minimum_samples, QUICK_MINIMUM_SAMPLES),
+        "budget_seconds": min(full.budget_seconds, QUICK_BUDGET_SECONDS),
     }
-    return trial.model_copy(update=sampling)
+    quick = full.model_copy(update=shorter)
+    # A study that is as quick keeps its rounds, since the results of both runs are the same files.
+    return study if quick == full else study.model_copy(update={"sampling": quick, "rounds": 1})
