@@ -48,3 +48,14 @@ def test_a_flipped_bit_is_found(tmp_path: Path) -> None:
     path.write_bytes(damaged)
     with pytest.raises(InputError, match="Bad CRC-32"):
         read_state(path, "me")
+
+
+def test_an_unknown_form_of_zip_is_one_line(tmp_path: Path) -> None:
+    """A changed byte may name a compression that no program knows."""
+    path = tmp_path / "state.zip"
+    write_state(path, STATE)
+    damaged = bytearray(path.read_bytes())
+    damaged[damaged.index(b"PK\x01\x02") + 10] = 77
+    path.write_bytes(damaged)
+    with pytest.raises(InputError, match="compression method is not supported"):
+        read_state(path, "me")

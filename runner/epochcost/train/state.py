@@ -74,6 +74,8 @@ class SavedState:
 
 
 _PROGRESS = TypeAdapter(Progress)
+# Errors of reading damaged files; RuntimeError is raised for an unknown form of zip.
+_DAMAGES = (OSError, EOFError, KeyError, RuntimeError, TypeError, ValueError, zipfile.BadZipFile)
 
 
 def write_state(path: Path, state: SavedState) -> None:
@@ -102,7 +104,7 @@ def read_state(path: Path, identity: str) -> SavedState | None:
         progress = _PROGRESS.validate_json(json.dumps(document["progress"]))
     except FileNotFoundError:
         return None
-    except (OSError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile) as error:
+    except _DAMAGES as error:
         reason = "another format" if isinstance(error, ValidationError) else error
         raise InputError(
             f"{path}: expected the saved state of this training, got {reason}: "
