@@ -1,4 +1,4 @@
-"""Draw figures; the cache key is the chart, the code in this folder and the packages' versions."""
+"""Draw figures; the cache key is the chart, the code that draws and the packages' versions."""
 
 from __future__ import annotations
 
@@ -12,10 +12,13 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from epochcost import units
 from epochcost.report.charts.figure import Figure
 from epochcost.results.files import require_writable, unwritable, write_atomically
 
 _PACKAGES = ("altair", "vl-convert-python")
+# Charts show units of time and signs of currencies.
+_CODE = (*sorted(Path(__file__).parent.glob("*.py")), Path(units.__file__))
 # The parts of the library that pages use.
 _EXPORTS = "window.vegaEmbed = vegaEmbed;"
 _PLACES = re.compile(r' (?:transform|d|x|y|x1|x2|y1|y2|width|height)="[^"]*"')
@@ -109,8 +112,7 @@ def _static_spec(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 @cache
 def _versions_and_code_digest() -> str:
-    sources = sorted(Path(__file__).parent.glob("*.py"))
-    code = hashlib.sha256(b"".join(path.read_bytes() for path in sources)).hexdigest()
+    code = hashlib.sha256(b"".join(path.read_bytes() for path in _CODE)).hexdigest()
     return " ".join([*map(version, _PACKAGES), code])
 
 
