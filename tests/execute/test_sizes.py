@@ -6,6 +6,7 @@ import os
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import replace
+from multiprocessing.context import BaseContext
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,24 @@ def test_processes_count_what_one_counts(
     assert copy.footprints == few.footprints
     assert [count[:2] for count in seen] == [(n, 6) for n in range(1, 7)]
     assert seen[0][2] == "tiny"  # which was kept
+
+
+def test_there_are_as_many_processes_as_usable_cpus(
+    catalogue: Catalogue, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A container with a quota of one CPU on a large host counts in one process."""
+    asked: list[int] = []
+
+    class Pool(sizes.ProcessPoolExecutor):
+        def __init__(self, workers: int, context: BaseContext) -> None:
+            asked.append(workers)
+            super().__init__(workers, context)
+
+    monkeypatch.setattr(sizes, "_FEW_BYTES", 0)
+    monkeypatch.setattr(sizes, "ProcessPoolExecutor", Pool)
+    monkeypatch.setattr("epochcost.measure.pinning.cpu_quota", lambda: 1.2)
+    assert len(model_sizes(catalogue, catalogue.models)) == 6
+    assert asked == [1]
 
 
 def test_a_second_look_starts_nothing(

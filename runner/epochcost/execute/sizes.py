@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import multiprocessing
-import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
@@ -17,6 +16,7 @@ from pydantic import TypeAdapter
 from epochcost.errors import CapabilityError, EpochcostError
 from epochcost.execute.folders import optional_cache_folder
 from epochcost.execute.sizing import declared_batch_sizes, size_of
+from epochcost.measure.pinning import pinnable_cpus
 from epochcost.plan.digests import work_sha256
 from epochcost.plan.size import Footprint, ModelSize
 from epochcost.results.kept import LIBRARY, Keep
@@ -142,7 +142,7 @@ def _counted(queries: Sequence[SizeQuery]) -> Iterator[tuple[SizeQuery, SizeOrEr
 def _in_processes(queries: Sequence[SizeQuery]) -> Iterator[tuple[SizeQuery, SizeOrError]]:
     # Not by fork, which breaks libraries that have started threads.
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(len(queries), os.cpu_count() or 1), context) as pool:
+    with ProcessPoolExecutor(min(len(queries), pinnable_cpus()), context) as pool:
         try:
             queries_by_future = {pool.submit(_size, query): query for query in queries}
             for future in as_completed(queries_by_future):

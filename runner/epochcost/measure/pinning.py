@@ -34,7 +34,7 @@ def why_not_pinned() -> str | None:
 
 
 def pinnable_cpus() -> int:
-    """Number of CPUs for a pinned trial: those of this process, or the CPU quota if it is less."""
+    """Number of CPUs that a process can use: those of its affinity, or the CPU quota if less."""
     quota = cpu_quota()
     return usable_cpus() if quota is None else min(usable_cpus(), max(1, int(quota)))
 
