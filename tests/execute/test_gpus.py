@@ -109,6 +109,6 @@ def test_cuda_by_name_on_a_gpu_without_kernels_is_refused_with_the_reason(
     show(monkeypatch)
     ours = load_catalogue(Path(__file__).parents[2])
     with pytest.raises(
-        CapabilityError, match=r"got one of 6\.0: install epochcost with onnxruntime-gpu==1\.26\.0"
+        CapabilityError, match=r"got one of 6\.0: onnxruntime-gpu==1\.26\.0 has them"
     ):
         plan_run(ours, RunRequest(studies=("starter",), providers=("cuda",), hardware="gcp-p100"))

@@ -120,10 +120,8 @@ def missing_kernels(runtime: str, capability: str | None) -> str | None:
 def _remedy(capability: str) -> str:
     if not _serves(_supported_capability_ranges(CUDA_12_RUNTIME), capability):
         return "no package that epochcost supports has them"
-    return (
-        f"install epochcost with {CUDA_12_RUNTIME}, which has them, in a new environment: "
-        'docs/how-to/measure-a-rented-gpu.md, "On older GPUs"'
-    )
+    # Where to install it depends on the command: `launch` installs on the target.
+    return f'{CUDA_12_RUNTIME} has them: docs/how-to/measure-a-rented-gpu.md, "On older GPUs"'
 
 
 def _supported_capability_ranges(runtime: str) -> _Ranges:
