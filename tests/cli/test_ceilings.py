@@ -69,6 +69,16 @@ def test_a_busy_machine_is_told(
     assert "`epochcost ceilings --hardware local --provider cpu` measures them again" in message
 
 
+def test_the_advice_names_the_gpu(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command that measures again measures the same GPU."""
+    monkeypatch.setattr("epochcost.cli.ceilings.require_cuda", lambda: None)
+    monkeypatch.setattr("epochcost.cli.ceilings.look_at_host", lambda: BUSY)
+    assert exit_code("ceilings", "--provider", "cuda", "--device", "1") == 0
+    assert "--hardware local --provider cuda --device 1` measures" in capsys.readouterr().err
+
+
 def test_ceilings_of_an_older_form_are_measured_once_more(measured_threads: list[int]) -> None:
     """A run replaces the stored ceilings of an older version."""
     assert exit_code("run", "--provider", "cpu") == 0

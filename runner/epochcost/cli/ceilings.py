@@ -64,7 +64,7 @@ def ceilings(
                 for rate in measured.ceilings
             ],
         )
-    _warn_if_busy(machine, provider, measured)
+    _warn_if_busy(machine, provider, device, measured)
 
 
 def measure_missing_ceilings(
@@ -80,12 +80,13 @@ def measure_missing_ceilings(
         flops = scientific(measured.highest_flops.high)
         copied = scientific(measured.highest_copy_bytes.high)
         typer.echo(f"ceilings of {provider}: {flops} FLOP/s, {copied} bytes/s copied", err=True)
-        _warn_if_busy(machine, provider, measured)
+        _warn_if_busy(machine, provider, device, measured)
 
 
-def _warn_if_busy(machine: Hardware, provider: Provider, measured: Ceilings) -> None:
+def _warn_if_busy(machine: Hardware, provider: Provider, device: int, measured: Ceilings) -> None:
     if reason := disturbance(look_at_host(), measured.environment.logical_cpus):
         again = f"epochcost ceilings --hardware {machine.id} --provider {provider}"
+        again += f" --device {device}" if device else ""
         typer.echo(
             f"the ceilings may be too low, because {reason}: `{again}` measures them again when "
             "the machine is idle",
