@@ -73,6 +73,11 @@ def _lines(path: Path) -> list[str]:
     return typed + _INLINE.findall(text)
 
 
+def test_the_list_of_commands_quotes_their_help() -> None:
+    """The list has the first line of each command's help."""
+    assert {name: command.help.splitlines()[0] for name, command in LOADED.items()} == COMMANDS
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_help_ends_with_an_example(name: str) -> None:
     """The last line of each command's help is an example that parses."""

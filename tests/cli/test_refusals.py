@@ -17,7 +17,8 @@ from epochcost.cli.app import app
     ("line", "message"),
     [
         ("tokens", "missing: --model, --requests"),
-        ("weightless", "missing: model, --out"),
+        ("weightless", "missing: FILE, --out"),
+        ("data import", "missing: NAME, PATH"),
         ("prices import x.csv", "missing: --provider, --as-of, --source"),
         ("finetune --examples 3", "Missing option '--model'"),
         ("cheapest --model m --mode serve", "unknown 'serve'; did you mean 'inference'?"),

@@ -22,7 +22,7 @@ from epochcost import __version__
 from epochcost.cli.interruption import INTERRUPTED, ended_by_signals, interrupted_by_signals
 from epochcost.errors import CapabilityError, EpochcostError, ModelWarning
 
-# Each command and the first line of its docstring, which the list of commands shows.
+# Each command and the first line of its help: the list of commands imports no command.
 COMMANDS: Mapping[str, str] = MappingProxyType(
     {
         "break-even": "Show the hours of use a month above which buying is cheaper than renting.",

@@ -114,7 +114,7 @@ def cheapest(
     wide: WideTable = False,
     form: OutputFormat = "text",
 ) -> None:
-    """Show where a model costs least, and what would change that.
+    """Show where a model costs least, and what would change this choice.
 
     Example: epochcost cheapest --model mnist-cnn --deadline 2h --budget 5USD
     """

@@ -48,7 +48,7 @@ def check(
     ] = False,
     budgets: Annotated[
         bool,
-        typer.Option("--budgets", help="Check the studies' budgets; exit 1 if one is exceeded."),
+        typer.Option("--budgets", help="Check the studies' budgets; exit 1 unless all are kept."),
     ] = False,
     output: Annotated[Format, typer.Option("--format", help="Lines of text, or JSON.")] = "text",
 ) -> None:

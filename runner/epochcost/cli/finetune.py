@@ -189,7 +189,7 @@ def _choice_sentences(answer: FinetuneAnswer, superlative: str) -> Iterator[str]
     limits = answer.demand.limits
     if not limits.fastest and (sure := odds_sentence(answer.odds, among=limits.machines_words)):
         yield sure
-    devices = "its device" if setting.count == 1 else f"each of {setting.count} devices"
+    devices = "its device" if setting.count == 1 else f"each of {setting.count:,} devices"
     yield (
         f"Memory of {devices}: {memory(way.needed_bytes)} of {memory(way.available_bytes)}, with "
         f"{count_words(setting.sequences, 'sequence')} at once:"

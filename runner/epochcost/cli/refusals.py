@@ -26,12 +26,17 @@ class PlainCommand(TyperCommand):
         required = [param for param in self.get_params(ctx) if param.required]
         missing = [param for param in required if values.get(param.name) is None]
         if len(missing) > 1 and not asks_for_help:
-            ctx.fail(f"missing: {', '.join(max(param.opts, key=len) for param in missing)}")
+            ctx.fail(f"missing: {', '.join(map(_name_of, missing))}")
         try:
             return super().parse_args(ctx, args)
         except typer.BadParameter as error:
             error.message = _plain_message(error, values)
             raise
+
+
+def _name_of(param: Any) -> str:
+    """The name of an argument or option in the help, such as FILE or ``--out``."""
+    return str(param.metavar if param.param_type_name == "argument" else max(param.opts, key=len))
 
 
 def _plain_message(error: typer.BadParameter, values: Mapping[str, Any]) -> str:

@@ -107,7 +107,9 @@ def tokens(
     wide: WideTable = False,
     form: OutputFormat = "text",
 ) -> None:
-    """Show what a million tokens cost at your traffic, on your own machines and from APIs.
+    """Show what a million tokens cost at your traffic.
+
+    The command compares your own machines with APIs.
 
     Example: epochcost tokens --model smollm2-135m --requests 2/s --prompt 200 --output 100
     """
@@ -257,7 +259,7 @@ def _machine_offer_words(offer: ServingOffer) -> str:
     cost = offer.per_million
     same = cost.low == cost.high
     likely = "the same at any likely speed" if same else f"likely {_cost_range(offer)}"
-    number = f"{offer.machines} machines" if offer.machines > 1 else "one machine"
+    number = f"{offer.machines:,} machines" if offer.machines > 1 else "one machine"
     owned = "; billed as in use all the time, at full power" if offer.price.owned else ""
     return (
         f"{name_of(offer)} with {_software(offer)}: {cost_words(cost)} a million tokens, {likely} "
@@ -292,7 +294,7 @@ def _row(way: Way, answer: TokenAnswer) -> tuple[str, ...]:
         cost_words(way.per_million),
         _cost_range(way),
         chance,
-        str(way.machines),
+        f"{way.machines:,}",
         share(way.busy),
         _software(way),
         how_known(way.mark, way.price),

@@ -12,7 +12,7 @@ from epochcost.results.files import unwritable, write_atomically
 
 
 def trust() -> None:
-    """Compute the prediction errors that the site quotes.
+    """Compute the errors of predictions that the site quotes.
 
     Each error compares a published rate with a prediction that does not use this rate. The command
     writes the errors to docs/data/prediction-trust.json, from which the site quotes them.

@@ -15,7 +15,10 @@ from onnxstep.graphs.parameters import parameter_count
 
 
 def weightless(
-    model: Annotated[Path, typer.Argument(help="An ONNX file, with its external data next to it.")],
+    model: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="An ONNX file, with its external data next to it."),
+    ],
     destination: Annotated[Path, typer.Option("--out", "-o", help="The .onnx file to write.")],
 ) -> None:
     """Write a copy of an ONNX file without the weights.
