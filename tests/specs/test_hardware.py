@@ -52,11 +52,15 @@ def test_compute_capability_comes_from_the_device() -> None:
         ({"power_watts": Decimal("0.072")}, "0.072 contradicts the 72 of L4 in devices/"),
         ({"memory_gib": Decimal("22.5")}, ""),
         ({"name": "L4 24GB"}, '"L4 24GB" is the name of no device in devices/; did you mean "L4"?'),
-        ({"name": "Our own chip"}, ""),
+        (
+            {"name": "Our own chip"},
+            '"Our own chip" is the name of no device in devices/, so no time of this machine is'
+            " predicted",
+        ),
     ],
 )
 def test_an_accelerator_is_compared_with_its_device(update: dict[str, object], doubt: str) -> None:
-    """A number in another unit and a name that is almost a device's are doubted."""
+    """A number in another unit and a name that no device has are doubted."""
     catalogue = load_catalogue(ROOT)
     known = {name: each for each in catalogue.devices.values() for name in each.names}
     machine = catalogue.machine("g6.xlarge")
@@ -64,4 +68,14 @@ def test_an_accelerator_is_compared_with_its_device(update: dict[str, object], d
     changed = machine.model_copy(update={"accelerators": (chip,)})
     (key,) = update
     expected = [Finding(("accelerators", 0, key), doubt)] if doubt else []
-    assert list(accelerator_doubts(changed, known)) == expected
+    assert list(accelerator_doubts(changed, known, timed=False)) == expected
+
+
+def test_an_unknown_device_with_a_published_time_is_not_doubted() -> None:
+    """A machine with a published time needs no prediction, and a project may have no devices."""
+    catalogue = load_catalogue(ROOT)
+    known = {name: each for each in catalogue.devices.values() for name in each.names}
+    machine = catalogue.machine("gcp-tpu-v2-8")
+    assert list(accelerator_doubts(machine, known, timed=False))
+    assert not list(accelerator_doubts(machine, known, timed=True))
+    assert not list(accelerator_doubts(machine, {}, timed=False))

@@ -187,10 +187,13 @@ def device_doubts(devices: Iterable[Device]) -> Iterator[tuple[Device, Finding]]
                     yield device, Finding((fact,), f"{plain(value)}, but {span}: compare the units")
 
 
-def accelerator_doubts(machine: Hardware, devices: Mapping[str, Device]) -> Iterator[Finding]:
-    """Yield a finding for each misspelt name and each value far from that in specs/devices.
+def accelerator_doubts(
+    machine: Hardware, devices: Mapping[str, Device], *, timed: bool
+) -> Iterator[Finding]:
+    """Yield a finding for each name that no device has, and each value far from the device's.
 
-    ``devices`` has each device under all of its names, in lower case.
+    ``devices`` has each device under all of its names, in lower case. The times of a machine with
+    an unknown device cannot be predicted, which is no doubt if a source states a time (``timed``).
     """
     for place, chip in enumerate(machine.accelerators):
         name = chip.name.casefold()
@@ -198,8 +201,10 @@ def accelerator_doubts(machine: Hardware, devices: Mapping[str, Device]) -> Iter
         if device is None:
             shorter = devices.get(name.rpartition(" ")[0])
             names = {each.name for each in devices.values()}
-            if near := suggestion(shorter.name if shorter else chip.name, names):
-                message = f"{describe(chip.name)} is the name of no device in devices/{near}"
+            near = suggestion(shorter.name if shorter else chip.name, names)
+            if near or (devices and not timed):
+                advice = near or ", so no time of this machine is predicted"
+                message = f"{describe(chip.name)} is the name of no device in devices/{advice}"
                 yield Finding(("accelerators", place, "name"), message)
             continue
         for fact in Accelerator.model_fields:

@@ -27,6 +27,7 @@ from epochcost.specs.hardware import Device, Hardware, accelerator_doubts, devic
 from epochcost.specs.price import Price
 from epochcost.specs.prices.api_table import api_doubts, read_api_prices
 from epochcost.specs.prices.doubts import rented_doubts
+from epochcost.specs.published import Published
 from epochcost.specs.references import (
     FILE_KEYS,
     JudgeGraph,
@@ -275,9 +276,12 @@ def _with_doubts_marked(
     judged: list[tuple[Document, NamedSpec]] = []
     devices = {name: spec for _, spec in specs if isinstance(spec, Device) for name in spec.names}
     doubts += _device_doubts(specs)
+    sources = [spec for _, spec in specs if isinstance(spec, Published)]
+    timed = {timing.hardware for source in sources for timing in source.timings}
     for document, spec in specs:
         if isinstance(spec, Hardware):
-            doubts += map(document.fault, accelerator_doubts(spec, devices))
+            chips = accelerator_doubts(spec, devices, timed=spec.id in timed)
+            doubts += map(document.fault, chips)
             # Add the compute capabilities of GPUs.
             spec = spec.completed(devices)  # noqa: PLW2901
         if isinstance(spec, Price) and spec.id in rented:
