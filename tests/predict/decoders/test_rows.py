@@ -135,6 +135,7 @@ def test_rate_at_most_load_has_no_batch(tmp_path: Path, names: Names) -> None:
     "cells",
     [
         {"metric": "time to first token, median", "unit": "ms", "concurrency": "40"},
+        {"metric": "time to first token", "unit": "s", "concurrency": "1", "input_tokens": ""},
         {"metric": "time per output token, median", "unit": "ms", "concurrency": "40"},
         {"metric": "output throughput", "concurrency": "1"},
         {"metric": "request throughput", "unit": "requests/s"},
@@ -146,7 +147,7 @@ def test_rate_at_most_load_has_no_batch(tmp_path: Path, names: Names) -> None:
 def test_figures_of_no_kind_are_left_out(
     tmp_path: Path, names: Names, cells: dict[str, str]
 ) -> None:
-    """Times that include waiting, unknown metrics, models and chips, and trainings."""
+    """Times with waiting, or of an unknown prompt; unknown metrics, models, chips; trainings."""
     assert _read(tmp_path, names, **cells) == ()
 
 

@@ -266,7 +266,8 @@ def token_rows_of(lines: Iterable[Line]) -> Iterator[TokenRow]:
     """Yield the serving measurements among the lines of a table.
 
     Lines of trainings, unknown chips and unknown models are omitted. So are figures that give
-    neither the time of a prefill or a token nor the output rate of a fully loaded server.
+    neither the time of a prefill or a token nor the output rate of a fully loaded server. Of a
+    prefill, the prompt's length must be known.
     """
     for line in lines:
         if line.form is None or MODES[line.cells["mode"]] != "inference":
@@ -295,9 +296,9 @@ def _timing_of_line(line: Line) -> _Timing | None:
     # A batch is read and written together; a server mixes requests as they arrive.
     static = "batch" in task and "kept full" not in task
     if metric.startswith(_TIMES):
-        if not (alone or (static and at_once)):
-            return None
         kind: Kind = "first" if "first" in metric else "token"
+        if not (alone or (static and at_once)) or (kind == "first" and not prompt):
+            return None
         seconds = value * _SECONDS[cells["unit"]]
         return _Timing(kind, 1.0 if alone else at_once or 1.0, seconds)
     if cells["unit"] != "tokens/s":
