@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import resource
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -72,6 +74,22 @@ def test_a_file_that_is_not_what_the_spec_says_replaces_nothing(tmp_path: Path) 
         with pytest.raises(InputError, match=words):
             imported(dataset_of(file), source, folder)
     assert (folder / "made/x.csv").read_bytes() == ROWS
+
+
+def test_a_full_disk_keeps_no_part_of_a_file(tmp_path: Path) -> None:
+    """The copy that did not fit is removed, so that it takes no room on the full disk."""
+    source = tmp_path / "x.csv"
+    source.write_bytes(ROWS)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, limits[1]))
+    try:
+        with pytest.raises(CapabilityError, match="free some space or name another folder"):
+            import_files(dataset_of(KNOWN), source, tmp_path / "data")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert list((tmp_path / "data/made").iterdir()) == []
 
 
 def test_a_file_of_another_name_is_told_the_right_ones(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -86,6 +87,9 @@ def import_files(dataset: Dataset, source: Path, folder: Path) -> tuple[PlacedFi
                 f"{path.parent}: expected a folder that takes the files of a data set, got "
                 f"{error.strerror or error}: free some space or name another folder with --data"
             ) from None
+        finally:
+            with contextlib.suppress(OSError):
+                partial.unlink()
         placed.append(PlacedFile(file, path, sha256, "imported"))
     return tuple(placed)
 
