@@ -249,7 +249,7 @@ class ServedModel:
         self.runs += 1
 
     def output(self, name: str) -> Array:
-        """Copy to host memory an output of the last call, with the rows that pad the batch."""
+        """An output of the last call, with the rows that pad the batch; no copy on the CPU."""
         return self._sizes[self._last].output(name)
 
     def _make_stepper(self, job: Job, session: ort.InferenceSession) -> Stepper:

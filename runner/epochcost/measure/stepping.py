@@ -138,12 +138,12 @@ class Stepper:
         self.steps_taken += 1
 
     def carried_values(self) -> dict[str, Array]:
-        """Copies on the host, by input, of the values that the last step left for the next."""
+        """The values, by input, that the last step left for the next; no copies on the CPU."""
         current = self._odd if self.steps_taken % 2 else self._even
         return {name: value.numpy() for name, value in current.items()}
 
     def output(self, name: str) -> Array:
-        """Copy an output of the last step to the host; raises JobError for a carried output."""
+        """An output of the last step, on the CPU without a copy; JobError for a carried output."""
         if name not in self._outputs:
             raise JobError(
                 f"graph: expected an output {name!r} that is not carried, "

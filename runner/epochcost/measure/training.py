@@ -90,7 +90,7 @@ class TrainingSession:
         self, batches: Iterable[Mapping[str, Array]]
     ) -> Iterator[tuple[Mapping[str, Array], float, Array]]:
         """Evaluate each batch in the graph for its size; yields the batch, its loss and scores."""
-        values = {**self._values, **self.carried_values()}
+        values = {**self._values, **self._stepper.carried_values()}
         for batch in batches:
             session = self._evaluations[len(next(iter(batch.values())))]
             names = [info.name for info in session.get_inputs()]
