@@ -12,7 +12,8 @@ import pytest
 
 from epochcost.analysis.inputs import read_inputs
 from epochcost.errors import InputError
-from epochcost.results.environment import fingerprint
+from epochcost.results.environment import Conditions, fingerprint
+from epochcost.results.rounds import add_round
 from epochcost.results.sidecars import LIMIT_VERSION, BatchLimit, FailedSize
 from epochcost.results.store import MOST_BYTES, write_sidecar
 from epochcost.results.submissions import check_results
@@ -179,3 +180,19 @@ def test_times_without_a_spread(project: Path) -> None:
     path = stored(project, sound(project, samples=[0.01] * 60))
     (one,) = checked(project, path).submissions
     assert "all 60 samples are the same: 10 ms" in one.remarks
+
+
+def test_rounds_that_no_figure_uses_need_no_remark(project: Path) -> None:
+    """Other programs in some of the rounds give no remark, since no figure uses these rounds."""
+    for loads in ((0.0, 1.9), (1.9, 1.9)):
+        result = sound(project)
+        measured = None
+        for number, load in enumerate(loads):
+            begun = result.measurement.started_at + dt.timedelta(minutes=number)
+            watched = Conditions(seconds=0.7, others_cpus=load)
+            changes = {"started_at": begun, "conditions": watched}
+            measured = add_round(measured, result.measurement.model_copy(update=changes), 0.02)
+        path = stored(project, result.model_copy(update={"measurement": measured}))
+        (one,) = checked(project, path).submissions
+        warned = any("other programs" in remark for remark in one.remarks)
+        assert warned == all(loads)

@@ -15,6 +15,7 @@ from itertools import pairwise
 from epochcost.results.environment import Environment, fingerprint
 from epochcost.results.plausibility import FlopsByModel, contradictions, example_flops, peak_flops
 from epochcost.results.records import Result
+from epochcost.results.rounds import without_disturbed_rounds
 from epochcost.results.stability import instabilities
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Hardware
@@ -274,7 +275,7 @@ def review_remarks(result: Result) -> Iterator[str]:
     """Remarks for a reviewer about facts of a result that are unusual but may be true."""
     yield from (f"differs from the spec: {each}" for each in result.contradictions)
     measurement, environment = result.measurement, result.environment
-    for instability in instabilities(measurement, environment):
+    for instability in instabilities(without_disturbed_rounds(result).measurement, environment):
         yield f"unstable: {instability.phrase}"
     if environment.modified:
         yield "measured by a checkout with uncommitted changes"
