@@ -180,6 +180,15 @@ def test_all_faults_of_all_files_in_one_go(project: Project) -> None:
     ]
 
 
+def test_an_overlooked_file_is_one_fault(project: Project) -> None:
+    """A file without the suffix .toml is one fault, and references to its id are none."""
+    path = project.root / HARDWARE
+    path.rename(path.with_suffix(".TOML"))
+    assert project.faults() == [
+        'specs/hardware/box.TOML:1:1: should be a .toml file, got the file "box.TOML"'
+    ]
+
+
 def test_duplicate_ids_name_both_places(project: Project) -> None:
     """A duplicate id, as of a copied file, is a fault at both places."""
     project.write("specs/prices/copy.toml", (project.root / PRICE).read_text(encoding="utf-8"))

@@ -212,7 +212,8 @@ def _load_specs(specs_folder: Path, judge_graph: JudgeGraph | None = None) -> _L
     walked = tuple(walk(specs_folder))
     files = tuple(item for item in walked if isinstance(item, SpecFile))
     faults = [item for item in walked if isinstance(item, Fault)]
-    unseen = {fault.path.name for fault in faults if fault.path.parent == specs_folder}
+    places = [fault.path.relative_to(specs_folder).parts for fault in faults]
+    unseen = {kind for place in places for kind in place[:1]}
     documents: list[Document] = []
     for file in files:
         try:
