@@ -254,8 +254,9 @@
     const [first, second] = way.mean[key] <= other.mean[key] ? [way, other] : [other, way];
     const factor = second.mean[key] / first.mean[key];
     const [little, much] = [first, second].map(side => words(side.mean[key], side));
-    if (factor < 1.05) { return `Both ${equal}: ${little} vs. ${much}. `; }
-    return `${first.timing.name} is ${rounded(factor, 2)} times ${compared}: ${little} vs. ${much}` +
+    if (!(factor >= 1.05)) { return `Both ${equal}: ${little} vs. ${much}. `; }
+    const times = isFinite(factor) ? `${rounded(factor, 2)} times ` : "";
+    return `${first.timing.name} is ${times}${compared}: ${little} vs. ${much}` +
       `${odds.beside(first, second, key, compared)}. `;
   }
 

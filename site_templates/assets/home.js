@@ -52,9 +52,10 @@
     const data = await loaded(root + form.dataset.ecHome, "epochcostHome");
     form.addEventListener("change", ({ target }) => show(form, data, target === form.model).catch(console.error));
     form.addEventListener("submit", event => event.preventDefault());
-    if (!asked.has("model")) { return; }
-    form.model.value = asked.get("model");
-    if (data[`${form.model.value}/${asked.get("job")}`]) { form.job.value = asked.get("job"); }
-    if (form.model.value) { await show(form, data, !asked.has("job")); }
+    const named = Array.from(form.model.options).find(({ value }) => value === asked.get("model"));
+    if (!named) { return; }
+    named.selected = true;
+    if (data[`${named.value}/${asked.get("job")}`]) { form.job.value = asked.get("job"); }
+    await show(form, data, !asked.has("job"));
   });
 })();

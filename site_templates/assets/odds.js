@@ -124,9 +124,9 @@
     return met.map(([key, words]) => words + scenarios(kept[key])).join(", ");
   }
 
-  /* The cost of a way in units of the choice's, if both are compared. */
+  /* The cost of a way in units of the choice's, if both are compared and the choice costs something. */
   function multiple(way, best) {
-    if (way.wins === undefined || way === best) { return ""; }
+    if (way.wins === undefined || way === best || !best.mean.total) { return ""; }
     const [low, high] = ratio(way.drawn.total, best.drawn.total).map(digits), times = digits(way.mean.total / best.mean.total);
     const equal = way.mean.total === best.mean.total ? "the same cost" : "about the same cost";
     return (times === "1" ? equal : `${times} times the cost`) + (low === high ? "" : ` (${low} to ${high})`);

@@ -11,10 +11,10 @@
     return text === "" || isNaN(number) ? text : number;
   }
 
-  /* Numbers come before texts. */
-  function compare(one, other) {
+  /* Compare cells in ascending (``sign`` 1) or descending order (-1). Numbers always come before texts, such as a dash. */
+  function compare(one, other, sign) {
     if (typeof one !== typeof other) { return typeof one === "number" ? -1 : 1; }
-    return typeof one === "number" ? one - other : collator.compare(one, other);
+    return sign * (typeof one === "number" ? one - other : collator.compare(one, other));
   }
 
   function button(text, click) {
@@ -85,7 +85,7 @@
       const down = heads[column].getAttribute("aria-sort") === "ascending", sign = down ? -1 : 1;
       heads.forEach(head => head.removeAttribute("aria-sort"));
       heads[column].setAttribute("aria-sort", down ? "descending" : "ascending");
-      rows.sort((one, other) => sign * compare(key(one.cells[column]), key(other.cells[column])));
+      rows.sort((one, other) => compare(key(one.cells[column]), key(other.cells[column]), sign));
       matches = rows.filter(row => matches.includes(row));
       body.append(...rows);
       turn(0);

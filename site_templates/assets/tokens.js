@@ -181,7 +181,7 @@
       ...least(({ api }) => api, batched).map(offer =>
         `${money(millions * batched(offer), offer.api.currency)} from ${offer.api.name}${offer.api.batch_percent ? " as a batch" : ""}`)
     ];
-    return `${question.count.toLocaleString("en")} requests as a batch: ${ways.join(", or ")}.`;
+    return `${question.count.toLocaleString("en")} request${question.count === 1 ? "" : "s"} as a batch: ${ways.join(", or ")}.`;
   }
 
   /* Every API, and each machine once, at its cheapest plan. */

@@ -234,7 +234,7 @@ def test_a_rate_of_interruptions_is_asked_for_spot_prices_only(site: Site) -> No
 
 
 def test_an_own_machine_is_the_answer_beside_rented_ones(site: Site) -> None:
-    """It needs no price kind, costs what its owner paid, and the cheapest other machine follows."""
+    """It costs what its owner paid, which may be nothing; the cheapest other machine follows."""
     asked = "?model=net&software=onnxruntime&prices=on-demand&own=local"
     whole = text_of(ask(site, asked))
     assert re.search(r"on This machine: .*, in .* The cheapest of the others: \$[\d.]+ on ", whole)
@@ -245,6 +245,7 @@ def test_an_own_machine_is_the_answer_beside_rented_ones(site: Site) -> None:
     assert "price assumed" not in text_of(free)
     assert "depreciation" not in text_of(free)
     assert "energy, from declared power" in free.locator(".ec-calculated").text_content()
+    assert "∞" not in text_of(ask(site, f"{asked}&purchase=0&electricity=0"))
     rows = free.locator(
         ".ec-calculated > div > .ec-frame tbody tr td:first-child"
     ).all_inner_texts()
