@@ -14,6 +14,7 @@ from epochcost.analysis.accuracy import accuracy_trainings
 from epochcost.report.pages import accuracy, machines
 from epochcost.report.pages.page import Page, Report
 from epochcost.report.templates import environment, render
+from epochcost.results.store import write_sidecar
 from epochcost.results.trainings import Point, Repeat, Trainings
 from report_project import REPOSITORY, inputs_of, make_result, write_project
 
@@ -133,6 +134,15 @@ def test_a_machine_with_trainings_is_not_unmeasured(tmp_path: Path) -> None:
     text = render(environment(REPOSITORY / "site_templates"), page)
     assert "We have only measured [whole trainings](" in text
     assert "We have not measured it" not in text
+
+
+def test_a_training_is_of_the_machine_that_results_of_its_host_declare(tmp_path: Path) -> None:
+    """A training on a detected machine moves to the declared machine, as results do."""
+    project = write_project(tmp_path, [make_result(hardware="box")])
+    record = _record(128, "accuracy>=0.9", _repeat(0, "reached", 3600, 0.9))
+    write_sidecar(project / "docs/data/results", record)
+    (moved,) = inputs_of(project).trainings.values()
+    assert (record.hardware, moved.hardware) == ("local", "box")
 
 
 def test_trainings_of_one_batch_size_have_curves_of_their_own(tmp_path: Path) -> None:

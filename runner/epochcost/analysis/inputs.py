@@ -37,7 +37,7 @@ _SLOWER = Decimal("1.05")
 # The page of measured ratios to other frameworks, below the docs folder.
 RATIOS_FILE = "data/step-ratio.json"
 RESULTS_URI = "data/results"
-HostedT = TypeVar("HostedT", Result, BatchLimit, Ceilings)
+HostedT = TypeVar("HostedT", Result, BatchLimit, Ceilings, Trainings)
 _TableT = TypeVar("_TableT", bound=Sized)
 
 
@@ -210,7 +210,6 @@ def read_inputs(
 ) -> Inputs:
     """Read a project's records; faulty files are left out and listed in ``Inputs.problems``."""
     problems: list[str] = []
-
     stored = [file for folder in results for file in _stored(folder, catalogue, problems)]
     ceilings = _read_sound_records(
         results, Ceilings, problems, lambda record: unknown_machine(catalogue, record.hardware)
@@ -242,7 +241,7 @@ def read_inputs(
         ),
         tuple(results),
         docs,
-        trainings,
+        {path: moved(training) for path, training in trainings.items()},
         reported,
     )
 
