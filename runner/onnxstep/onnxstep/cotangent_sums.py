@@ -40,6 +40,8 @@ def unbroadcast(cotangent: Value, shape: tuple[int, ...]) -> Value:
     if cotangent.shape == shape:
         return cotangent
     op = cotangent.op
+    if not cotangent.size:
+        return op.zeros(shape, cotangent.elem_type)
     if cotangent.size == math.prod(shape):
         return op.Reshape(cotangent, op.integers(*shape))
     leading = cotangent.rank - len(shape)

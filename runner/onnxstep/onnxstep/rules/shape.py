@@ -26,6 +26,8 @@ def reshape(op: Builder, node: Node, dy: Value) -> Cotangents:
 @gradient("Transpose", versions=(1, 13, 21, 23, 24, 25))
 def transpose(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Permute the axes of the incoming gradient back."""
+    if not node.x.rank:
+        return dy
     forward = node.attribute("perm") or list(range(node.x.rank))[::-1]
     return op.Transpose(dy, perm=[int(axis) for axis in np.argsort(forward)])
 
@@ -47,6 +49,8 @@ def identity(_: Builder, __: Node, dy: Value) -> Cotangents:
 @gradient("Tile", versions=(6, 13))
 def tile(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Sum the incoming gradient over all copies of an element."""
+    if not dy.size:
+        return op.zeros(node.x.shape, dy.elem_type)
     shape: list[int] = []
     copies: list[int] = []
     for length, repeated in zip(node.x.shape, dy.shape, strict=True):

@@ -35,6 +35,7 @@ CASES = [
         for op in ("Add", "Sub", "Mul", "Div", "Pow")
         for a, b in BROADCASTS
     ),
+    Case("Add", {"a": (0, 3), "b": (1, 0, 3)}),
     *(Case(op, {"x": (2, 3, 2)}, low=low, high=high) for op, (low, high) in DOMAINS.items()),
     Case("Abs", {"x": (2, 3)}, low=-2.0, high=-0.1, name="negative"),
     *(

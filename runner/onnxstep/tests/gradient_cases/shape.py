@@ -18,6 +18,7 @@ CASES = [
     Case("Unsqueeze", {"x": ()}, fixed={"axes": ints(-1)}, opset=13),
     Case("Transpose", {"x": (2, 3, 4)}, {"perm": [2, 0, 1]}),
     Case("Transpose", {"x": (2, 3)}, name="reversed"),
+    Case("Transpose", {"x": ()}),
     *(Case("Cast", {"x": (2, 3)}, {"to": 11}, opset=opset) for opset in (13, 21, 26)),
     *(
         Case("CastLike", {"x": (2, 3)}, fixed={"like": np.zeros(1)}, opset=opset)
@@ -31,6 +32,7 @@ CASES = [
     Case("Tile", {"x": (2, 3)}, fixed={"repeats": ints(3, 2)}),
     Case("Tile", {"x": (2, 1, 3)}, fixed={"repeats": ints(1, 4, 2)}, name="some", opset=13),
     Case("Tile", {"x": (2, 3)}, fixed={"repeats": ints(1, 1)}, name="none"),
+    Case("Tile", {"x": (2, 3)}, fixed={"repeats": ints(2, 0)}, name="empty"),
     Case("DepthToSpace", {"x": (2, 8, 2, 3)}, {"blocksize": 2}),
     Case("DepthToSpace", {"x": (2, 8, 2, 3)}, {"blocksize": 2, "mode": "CRD"}, name="crd"),
     Case("SpaceToDepth", {"x": (2, 3, 4, 6)}, {"blocksize": 2}),
