@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Integral
 from typing import get_args
 
 from onnxstep.builder import Provider
@@ -63,13 +64,21 @@ class StepOptions:
 
     def __post_init__(self) -> None:
         """Raise ModelError for a setting that is out of range or not among the allowed values."""
-        for name, kind in (("precision", Precision), ("rematerialise", Rematerialisation)):
-            choose(name, dict.fromkeys(get_args(kind)), getattr(self, name))
+        for name, kind in (
+            ("precision", Precision),
+            ("provider", Provider),
+            ("rematerialise", Rematerialisation),
+        ):
+            if getattr(self, name) is not None:
+                choose(name, dict.fromkeys(get_args(kind)), getattr(self, name))
         if self.clip_norm is not None and not self.clip_norm > 0:
             raise ModelError(f"clip_norm: expected a positive number, got {self.clip_norm}")
         if self.micro_batches < 1:
             raise ModelError(f"micro_batches: expected 1 or more, got {self.micro_batches}")
-        if self.seed is not None and self.seed not in range(_SEEDS):
+        # For a float, ``in range(…)`` would compare the numbers one by one.
+        if self.seed is not None and not (
+            isinstance(self.seed, Integral) and 0 <= self.seed < _SEEDS
+        ):
             raise ModelError(f"seed: expected an integer from 0 to 2**62 - 1, got {self.seed}")
 
     @property

@@ -168,6 +168,8 @@ def test_a_seed_repeats_the_masks() -> None:
         ({"clip_norm": -1.0}, "clip_norm: expected a positive number"),
         ({"micro_batches": 0}, "micro_batches: expected 1 or more"),
         ({"seed": -1}, "seed: expected an integer from 0"),
+        ({"seed": 1.5}, "seed: expected an integer from 0"),
+        ({"provider": "gpu"}, "provider 'gpu' is unknown; choices are cpu, cuda"),
         ({"precision": "float16"}, "precision 'float16' is unknown; choices are fp32, fp16"),
     ],
 )
