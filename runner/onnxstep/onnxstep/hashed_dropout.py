@@ -35,7 +35,9 @@ def forward(node: Node) -> Sequence[Value]:
     if op.provider is None or ratio is None or not training or not 0 < ratio < 1 or not x.size:
         return ()
     stays = 1 - float(ratio)
-    limit = op.scalar(round((2 * stays - 1) * _HALF_RANGE), TensorProto.INT32)
+    # For a ratio below 2⁻³³ the limit would round to 2³¹, which int32 cannot hold.
+    limit_number = min(round((2 * stays - 1) * _HALF_RANGE), _HALF_RANGE - 1)
+    limit = op.scalar(limit_number, TensorProto.INT32)
     mask, shape = op.Less(_hash_matrix(node), limit), op.integers(*x.shape)
     node.output(1)
     if op.provider == "cuda":

@@ -157,6 +157,12 @@ def test_the_gradient_is_that_of_the_mask(provider: Provider) -> None:
     assert got["loss"] == expected["loss"]
 
 
+@pytest.mark.parametrize("provider", ["cpu", "cuda"])
+def test_a_tiny_ratio_drops_nothing(provider: Provider) -> None:
+    """A ratio below the resolution of 32 bits keeps all elements."""
+    assert next(masks_of((4, 4), 1e-12, None, 1, provider)).all()
+
+
 def test_portable_steps_keep_dropout() -> None:
     """A step without ``provider`` keeps ONNX's Dropout operator."""
     model = model_of_text(
