@@ -74,3 +74,11 @@ def test_a_gelu_whose_parts_are_read_stays() -> None:
     """A GELU stays as it is if another node reads its erf."""
     model = gelu("p = Mul(x, s) h = Mul(p, half) y = Add(h, e)")
     assert "Gelu" not in {node.op_type for node in with_single_nodes(model).graph.node}
+
+
+def test_a_root_divided_by_x_is_no_gelu() -> None:
+    """The nodes stay if erf reads √2 / x instead of x / √2."""
+    model = gelu("p = Mul(x, s) y = Mul(p, half)")
+    division = next(node for node in model.graph.node if node.op_type == "Div")
+    division.input[:] = ["root", "x"]
+    assert "Gelu" not in {node.op_type for node in with_single_nodes(model).graph.node}

@@ -98,10 +98,13 @@ def _erf_intermediates(graph: _GraphIndex, x: str, factor: str) -> tuple[str, ..
     for name, one in ((*total.input,), (*total.input[::-1],)) if total else ():
         erf = graph.writer_with_operator(name, "Erf")
         multiple = graph.writer_with_operator(erf.input[0], "Div", "Mul") if erf else None
-        if multiple is None or not graph.is_scalar_constant(one, 1.0) or x not in multiple.input:
+        if multiple is None or not graph.is_scalar_constant(one, 1.0):
             continue
-        root = math.sqrt(2) if multiple.op_type == "Div" else math.sqrt(0.5)
-        if any(graph.is_scalar_constant(value, root, _ROUNDING) for value in multiple.input):
+        if multiple.op_type == "Div":
+            orders, root = [tuple(multiple.input)], math.sqrt(2)
+        else:
+            orders, root = [*_mul_input_orders(multiple)], math.sqrt(0.5)
+        if any(a == x and graph.is_scalar_constant(b, root, _ROUNDING) for a, b in orders):
             return name, multiple.output[0]
     return ()
 
