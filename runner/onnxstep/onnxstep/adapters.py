@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import zlib
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,7 +60,7 @@ def with_adapters(
     Products are MatMul, Gemm and MatMulNBits nodes. ``patterns`` are names or shell patterns.
     ``alpha`` defaults to ``rank``. New parameters are ``<weight>.lora_A`` and ``.lora_B``. Raises
     ModelError for a ``rank`` below 1, an ``alpha`` that is not finite, a pattern that matches no
-    weight, or a weight that is multiplied both as it is and transposed.
+    weight, or a weight that has an adapter or is multiplied both as it is and transposed.
     """
     if rank < 1:
         raise ModelError(f"lora rank: expected a positive integer, got {rank}")
@@ -68,9 +68,11 @@ def with_adapters(
         raise ModelError(f"lora alpha: expected a number, got {alpha}")
     adapted = inline_functions(model) if model.functions else copied(model)
     products = list(_products(adapted))
-    chosen = match_names("lora target", patterns, {product.weight for product in products})
+    weights = dict.fromkeys(product.weight for product in products)
+    chosen = match_names("lora target", patterns, weights)
     products = [product for product in products if product.weight in chosen]
     by_weight = {product.weight: product for product in products}
+    _require_no_adapters(adapted.graph, by_weight)
     for product in products:
         if product.turned != by_weight[product.weight].turned:
             raise ModelError(
@@ -86,6 +88,16 @@ def with_adapters(
             nodes += _adapter_nodes(node, adapted_products[node.output[0]], scale)
     set_nodes(adapted.graph, nodes)
     return _add_adapter_parameters(adapted, by_weight, rank, seed)
+
+
+def _require_no_adapters(graph: onnx.GraphProto, weights: Iterable[str]) -> None:
+    taken = {value.name for value in (*graph.input, *graph.initializer)}
+    for weight in weights:
+        if f"{weight}.lora_A" in taken:
+            raise ModelError(
+                f"lora target: {weight!r} already has the adapter {weight}.lora_A: choose other "
+                "weights, or the model without adapters"
+            )
 
 
 def _products(model: onnx.ModelProto) -> Iterator[_WeightProduct]:

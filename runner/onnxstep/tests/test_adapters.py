@@ -124,6 +124,13 @@ def test_what_cannot_be_adapted_is_named(settings: dict[str, Any], message: str)
         with_adapters(_model(), **settings)
 
 
+def test_a_second_adapter_is_refused() -> None:
+    """A weight gets one adapter, because a second one would have the same names."""
+    adapted = with_adapters(_model(), RANK, patterns=["first*"])
+    with pytest.raises(ModelError, match=r"'first\.weight' already has the adapter"):
+        with_adapters(adapted, RANK, patterns=["first.weight"])
+
+
 SECOND_PRODUCTS = {
     "floats": "y = MatMul(h, w)",
     "MatMulNBits": "y = com.microsoft.MatMulNBits <K = 32, N = 8, bits = 4, "
