@@ -7,6 +7,7 @@ import json
 import math
 import sys
 import warnings
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from pathlib import Path
@@ -43,6 +44,8 @@ def main() -> None:
         _fail(str(error), error.exit_code)
     except OSError as error:
         _fail(f"{error.filename or 'output'}: {error.strerror}", CapabilityError.exit_code)
+    except MemoryError:
+        _fail("the step needs more memory than this machine has", CapabilityError.exit_code)
     except KeyboardInterrupt:
         _fail("interrupted", _INTERRUPTED_CODE)
 
@@ -177,9 +180,13 @@ def _pairs(option: str, texts: Sequence[str], example: str) -> dict[str, str]:
 
 
 def _write(step: TrainingStep, model: ModelProto, destination: Path, seed: int) -> None:
-    arrays: dict[str, Any] = first_values(step, model, seed)
+    arrays = first_values(step, model, seed)
     try:
-        np.savez(_initial_path(destination), allow_pickle=False, **arrays)
+        # np.savez refuses arrays that are called "file".
+        with zipfile.ZipFile(_initial_path(destination), "w") as archive:
+            for name, array in arrays.items():
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, array, allow_pickle=False)
         onnx.save(step.model, destination)
     except OSError as error:
         raise CapabilityError(f"{destination}: cannot be written: {error.strerror}") from None
@@ -214,6 +221,8 @@ def _report_text(
     step: TrainingStep, source: Path, destination: Path, kernels: KernelCheck | None
 ) -> str:
     fed = filter(None, [*step.inputs, step.target, step.learning_rate])
+    pairs = [(c.output, c.input) for c in step.carried if c.output != f"{c.input}.next"]
+    following = [f"{new} as {old}" for new, old in [("every <name>.next", "<name>"), *pairs]]
     lines = [
         f"{destination}: one training step of {source}, {len(step.model.graph.node)} nodes",
         f"  parameters   {_size_of_role(step, 'parameter')}",
@@ -224,7 +233,7 @@ def _report_text(
         f"  read         {step.loss}",
         *([f"  kernels      {kernels}"] if kernels else []),
         f"First values: {_initial_path(destination)}.",
-        "After each step feed every <name>.next as <name>.",
+        f"After each step feed {', '.join(following)}.",
     ]
     return "\n".join(lines)
 

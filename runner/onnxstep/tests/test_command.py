@@ -67,6 +67,35 @@ def test_the_written_step_learns_from_the_written_values(model: Path, tmp_path: 
     assert losses[-1] < losses[0] / 2
 
 
+@pytest.mark.parametrize("name", ["file", "allow_pickle"])
+def test_a_parameter_may_have_the_name_of_an_argument(name: str, tmp_path: Path) -> None:
+    """The initial values are written even if numpy.savez has an argument with the same name."""
+    source, out = tmp_path / "model.onnx", tmp_path / "step.onnx"
+    onnx.save(model_of_text(MODEL.replace(" w", f" {name}")), source)
+    printed(source, "--dim", "batch=8", "-o", out)
+    assert np.load(tmp_path / "step.initial.npz").files == [name]
+
+
+def test_a_step_larger_than_memory_is_one_line(model: Path, tmp_path: Path) -> None:
+    """Adapters that do not fit into memory give exit code 3 and one line."""
+    out = tmp_path / "step.onnx"
+    process = onnxstep(model, "--dim", "batch=8", "--lora-rank", 2**50, "-o", out)
+    assert process.returncode == 3
+    assert process.stderr == "the step needs more memory than this machine has\n"
+
+
+def test_the_report_names_what_is_carried(tmp_path: Path) -> None:
+    """The report says which output feeds an input of --carry in the next step."""
+    source, out = tmp_path / "model.onnx", tmp_path / "step.onnx"
+    text = (
+        "g (float[2,3] x, float[2,3] h0) => (float[2,3] hn) "
+        "<float[3] w = {1,2,3}> { p = Mul(x, w) hn = Add(p, h0) }"
+    )
+    onnx.save(model_of_text(text), source)
+    lines = printed(source, "--loss", "mse", "--carry", "h0=hn", "-o", out).splitlines()
+    assert lines[-1] == "After each step feed every <name>.next as <name>, hn as h0."
+
+
 def test_adapters_are_trained_alone(model: Path, tmp_path: Path) -> None:
     """With --lora-rank only adapters are trained; an unknown --lora-targets is an error."""
     out = tmp_path / "step.onnx"
