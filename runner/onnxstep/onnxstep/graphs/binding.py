@@ -14,6 +14,7 @@ import onnx
 from onnxstep.errors import ModelError, ModelWarning
 from onnxstep.graphs.folding import fold_constants, misfit
 from onnxstep.graphs.inference import infer_shapes
+from onnxstep.graphs.initial import listed_parameters, listed_state
 from onnxstep.graphs.nodes import copied, live_nodes, node_attributes, reads, set_nodes
 from onnxstep.graphs.parameters import untrained
 from onnxstep.graphs.tensors import (
@@ -65,10 +66,11 @@ def bind_dimensions(
     """Copy the model with a static shape for every tensor of the main graph.
 
     ``sizes`` has a size for each of ``symbolic_dimensions(model)``. Inputs with a dimension of size
-    0 become empty initializers, which callers need not feed. A dimension that all inputs have must
-    not be 0. ``varying`` names stored tensors that are trained or differentiated, and so must not
-    be folded into constants. ``fold_constants`` explains ``plain_sequences``. Raises ModelError for
-    unknown names, missing or invalid sizes, contradicting shapes, and shapes that depend on data.
+    0 become empty initializers, which callers need not feed. A dimension that all data inputs have
+    must not be 0. ``varying`` names stored tensors that are trained or differentiated, and so must
+    not be folded into constants. ``fold_constants`` explains ``plain_sequences``. Raises ModelError
+    for unknown names, missing or invalid sizes, contradicting shapes, and shapes that depend on
+    data.
     """
     _check_sizes(model, sizes)
     bound = copied(model)
@@ -102,10 +104,12 @@ def _open_input_dimensions(
 
 def _check_sizes(model: onnx.ModelProto, sizes: Mapping[str, int]) -> None:
     names = symbolic_dimensions(model)
+    weights = (listed_parameters(model) or {}).keys() | listed_state(model)
+    fed = [value for value in model.graph.input if value.name not in weights]
     for name, size in sizes.items():
         if name not in names:
             raise ModelError(f"dimension {name!r}: {_choices(name, names)}")
-        least = int(all(name in _dimensions(value) for value in model.graph.input))
+        least = int(all(name in _dimensions(value) for value in fed))
         if type(size) is not int or not least <= size <= MAX_ELEMENTS:
             raise ModelError(f"dimension {name!r}: expected a positive integer, got {size!r}")
     missing = [name for name in names if name not in sizes]

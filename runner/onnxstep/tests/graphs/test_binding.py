@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import onnx
@@ -13,6 +14,7 @@ from graph_text import model_of_text, shape_of
 from onnxstep import vjp_graph
 from onnxstep.errors import ModelError, ModelWarning
 from onnxstep.graphs.binding import bind_dimensions, symbolic_dimensions
+from onnxstep.graphs.initial import METADATA_KEY
 from onnxstep.graphs.loading import load_model
 
 MODELS = Path(__file__).parents[4] / "models"
@@ -121,6 +123,15 @@ def test_the_only_input_may_not_be_empty() -> None:
         bind_dimensions(
             model_of_text("g (float[?] x) => (float[?] y) { y = Relu(x) }"), {"x[0]": 0}
         )
+
+
+def test_parameters_without_values_are_no_inputs_beside_others() -> None:
+    """A weightless file's only data input may not be empty either, though parameters are inputs."""
+    model = model_of_text("g (float[n] x, float[1] w) => (float[n] y) { y = Mul(x, w) }")
+    listed = {"w": {"distribution": "constant", "scale": 1, "seed": 0}}
+    onnx.helper.set_model_props(model, {METADATA_KEY: json.dumps(listed)})
+    with pytest.raises(ModelError, match="positive integer"):
+        bind_dimensions(model, {"n": 0})
 
 
 def test_an_input_beside_others_may_be_empty() -> None:
