@@ -275,8 +275,8 @@ class Directions:
 
     def _activations(self, index: int) -> tuple[Activation, ...]:
         default = _DEFAULT_ACTIVATIONS[self._node.proto.op_type]
-        listed = [name.decode() for name in self._node.attribute("activations") or []]
-        names = [name.capitalize() for name in listed] or default * self.directions
+        listed = self._node.attribute("activations") or default * self.directions
+        names = [name.capitalize() for name in listed]
         for name in names:
             if name not in _SLOPES:
                 raise ModelError(

@@ -103,6 +103,8 @@ class Node:
 
 
 def _decoded(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_decoded(each) for each in value]
     try:
         return value.decode() if isinstance(value, bytes) else value
     except UnicodeDecodeError:

@@ -56,7 +56,7 @@ def _is_unrollable(node: Node) -> bool:
     rare = any(node.optional_input(place) for place in (_LENGTHS, _PEEPHOLES))
     rare = rare or any(node.attribute(name) for name in ("clip", "input_forget", "layout"))
     ranks = [node.input(index).rank for index in range(3)] == [3, 3, 3]
-    activations = [name.decode().capitalize() for name in node.attribute("activations") or []]
+    activations = [name.capitalize() for name in node.attribute("activations") or []]
     usual = activations in ([], _DEFAULTS, _DEFAULTS * 2)
     if not ranks or not usual or rare:
         return False

@@ -8,6 +8,7 @@ import pytest
 
 from graph_text import model_of_text
 from onnxstep import StepOptions, training_step
+from onnxstep.errors import ModelError
 from provider_steps import assert_alike, portable_and_special
 
 STEPS, BATCH, INPUTS, HIDDEN = 4, 3, 5, 2
@@ -91,3 +92,13 @@ def test_a_frozen_layer_may_have_many_steps() -> None:
 def test_a_rare_form_stays_the_operator(more: str, inputs: str) -> None:
     """A CPU step keeps an LSTM node that has sequence lengths or unusual activations."""
     assert "LSTM" in operators_of_equal_step(layer(more=more, inputs=inputs, output="every"))
+
+
+def test_activations_that_are_not_text_are_refused() -> None:
+    """The error for an activation that is not UTF-8 says so."""
+    model = layer(more=', activations = ["Sigmoid", "Tanh", "Tanh"]')
+    lstm = next(node for node in model.graph.node if node.op_type == "LSTM")
+    [names] = [entry for entry in lstm.attribute if entry.name == "activations"]
+    names.strings[0] = b"\xff"
+    with pytest.raises(ModelError, match="expected text in UTF-8"):
+        training_step(model, StepOptions(loss="mse", provider="cpu"))
