@@ -79,7 +79,8 @@ def open_model(
             raise ModelError(
                 f"output {info.name!r}: no node computes it; export the model again, or remove it"
             )
-    outputs = tuple(op.values[info.name] for info in graph.output)
+    # A file may list an output twice.
+    outputs = tuple(op.values[name] for name in dict.fromkeys(info.name for info in graph.output))
     metadata = {entry.key: entry.value for entry in model.metadata_props}
     return Forward(op, inputs, outputs, metadata, tuple(op.nodes))
 

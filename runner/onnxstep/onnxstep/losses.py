@@ -92,10 +92,10 @@ class SoftmaxCrossEntropy:
 
     def target_of(self, output: Value) -> Target:
         """The target: one class per position; raises ModelError for a wrong number of weights."""
-        if self.weights is not None and len(self.weights) != classes_of(output):
+        classes = classes_of(output)
+        if self.weights is not None and len(self.weights) != classes:
             raise ModelError(
-                f"class weights: expected {classes_of(output)}, one for each class, "
-                f"got {len(self.weights)}"
+                f"class weights: expected {classes}, one for each class, got {len(self.weights)}"
             )
         return Target(output.shape[:-1], TensorProto.INT64)
 

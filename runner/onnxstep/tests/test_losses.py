@@ -148,6 +148,7 @@ def test_large_logits_do_not_overflow() -> None:
     ("rule", "shape", "demand"),
     [
         (SoftmaxCrossEntropy(), (3,), "class scores"),
+        (SoftmaxCrossEntropy(), (), "class scores"),
         (SoftmaxCrossEntropy(weights=(1.0, 2.0)), (2, 3), "one for each class"),
         (OwnOutput(), (2, 3), "expected one number"),
     ],

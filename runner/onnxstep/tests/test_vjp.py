@@ -41,6 +41,13 @@ def test_uses_of_one_value_add_up() -> None:
     np.testing.assert_allclose(got["x_gradient"], 3 * X**2 + 1)
 
 
+def test_an_output_listed_twice_has_one_cotangent() -> None:
+    """A file may list an output twice, which ONNX Runtime accepts."""
+    model = model_of_text("g (float[3] x) => (float[3] y, float[3] y) { y = Mul(x, x) }")
+    got = run(vjp_graph(model, ["x"]), {"x": X, "y_cotangent": ONES})
+    np.testing.assert_allclose(got["x_gradient"], 2 * X)
+
+
 def test_what_nothing_depends_on_has_zero_gradient() -> None:
     """A tensor gets a gradient of zeros if outputs depend only on its shape."""
     model = model_of_text(
