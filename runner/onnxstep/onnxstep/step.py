@@ -268,16 +268,17 @@ def evaluation_graph(
     without a size, and a loss that does not fit.
     """
     model = with_parameters("wrt", separated(model), wrt)
-    forward = open_model(prepare(model, mode=in_inference_mode, dimensions=dimensions))
+    weights = [entry.name for entry in (*parameters(model), *state(model))]
+    ready = prepare(model, mode=in_inference_mode, dimensions=dimensions, varying=weights)
+    forward = open_model(ready)
     # Running statistics are useful only after some hundred steps.
     if batch_statistics:
         tensors = _tensors(model, freeze)
         forward = lower(forward, tensors.running_statistics, tensors.frozen)
     built = objective(forward, terms_of(loss, output))
     outputs = dict.fromkeys([*forward.outputs, forward.op.rename(built.value, "loss")])
-    stored = [entry.name for entry in (*parameters(model), *state(model))]
-    weights = [forward.value(name) for name in stored if name not in names(forward.inputs)]
-    inputs = [*forward.inputs, *built.target_inputs, *weights]
+    stored = [forward.value(name) for name in weights if name not in names(forward.inputs)]
+    inputs = [*forward.inputs, *built.target_inputs, *stored]
     return close_model(forward, inputs, list(outputs), "evaluation")
 
 

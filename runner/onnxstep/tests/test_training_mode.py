@@ -222,6 +222,7 @@ def test_statistics_that_are_computed_are_not_carried() -> None:
     ("changes", "demand"),
     [
         ({"float[4,3]": "float[1,3]"}, "two or more values in each channel"),
+        ({"float[4,3]": "float[0,3]"}, "two or more values in each channel"),
         (
             {"float[4,3] x": "float[4,3] x, float[3] w", "h, s, b, m, v": "h, s, b, m, w"},
             "'w' is fed as data",
@@ -230,7 +231,7 @@ def test_statistics_that_are_computed_are_not_carried() -> None:
     ],
 )
 def test_what_cannot_be_trained_is_refused(changes: dict[str, str], demand: str) -> None:
-    """``training_step`` refuses a BatchNormalization with a single value in each channel.
+    """``training_step`` refuses a BatchNormalization with less than two values per channel.
 
     Running statistics are refused if callers feed them as data, or if a node also reads them for
     another purpose.
@@ -284,6 +285,16 @@ def test_a_momentum_of_one_averages_all_batches() -> None:
         np.testing.assert_allclose(
             carried["norm2_running_var"], np.mean(batches, axis=0), rtol=1e-4
         )
+
+
+def test_evaluation_reads_each_parameter() -> None:
+    """A parameter stays an input that evaluation reads, even if only unused nodes make it one."""
+    model = model_of_text(
+        "g (float[4,3] x) => (float[4,3] y) <float[3] w = {1.2345678, 2.345678, 3.1234567}> "
+        "{ unused = Mul(x, w) e = Neg(w) y = Pow(x, e) }"
+    )
+    graph = evaluation_graph(model, loss="mse").graph
+    assert "w" in {name for node in graph.node for name in node.input}
 
 
 def test_evaluation_by_batch_statistics_ignores_the_running_ones() -> None:

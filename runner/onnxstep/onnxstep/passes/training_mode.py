@@ -140,11 +140,18 @@ def _append_in_training_form(
     next running mean and variance into ``latest`` under their ``names``.
     """
     node = Node(op, proto, frozenset())
+    count = node.x.size // node.x.shape[1]
+    if count < 2:
+        raise ModelError(
+            f"{node.label}: expected two or more values in each channel to train on, got {count}; "
+            "take a larger batch"
+        )
     batch = _emit_normalization(node)
     momentum: Value | float = node.attribute("momentum")
     if momentum == _CUMULATIVE:
         momentum = _weight_of_past_batches(op, f"{names[0]}.batches", latest)
-    for name, statistic in zip(names, _mean_and_unbiased_variance(node, batch), strict=True):
+    unbiased = batch.variance * (count / (count - 1))
+    for name, statistic in zip(names, (batch.mean, unbiased), strict=True):
         latest[name] = _moved(latest.get(name) or op.values[name], statistic, momentum)
     return _copy_with_batch_statistics(proto, batch)
 
@@ -191,16 +198,6 @@ def _copy_with_batch_statistics(proto: onnx.NodeProto, batch: Normalized) -> onn
     )
     node.attribute.extend(a for a in proto.attribute if a.name != "momentum")
     return node
-
-
-def _mean_and_unbiased_variance(node: Node, batch: Normalized) -> tuple[Value, Value]:
-    count = node.x.size // node.x.shape[1]
-    if count == 1:
-        raise ModelError(
-            f"{node.label}: expected two or more values in each channel to train on, got one; "
-            "take a larger batch"
-        )
-    return batch.mean, batch.variance * (count / (count - 1))
 
 
 def _moved(old: Value, batch: Value, momentum: Value | float) -> Value:
