@@ -237,6 +237,19 @@ def test_an_engine_is_missing_until_it_is_prepared(
     assert missing_engines(asked) == {}
 
 
+def test_without_a_home_folder_an_engine_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user of a container may have no home: trials without engines are planned."""
+
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", no_home)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    assert [*missing_engines([study(FAKE)])] == [FAKE]
+    with pytest.raises(CapabilityError, match="the environment variable XDG_CACHE_HOME"):
+        install_engine(FAKE, ignore)
+
+
 def test_requests_alone_have_an_interpreter_of_their_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

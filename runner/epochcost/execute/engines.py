@@ -15,7 +15,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from epochcost.errors import CapabilityError
-from epochcost.execute.folders import cache_folder
+from epochcost.execute.folders import cache_folder, optional_cache_folder
 from epochcost.measure.runtime import RUNTIMES, require_runtime, runtime_name
 from epochcost.measure.start import run_module
 from epochcost.plan.trial import Trial
@@ -28,6 +28,7 @@ from epochcost.specs.study import Study
 WORKER_PACKAGES = ("numpy", "onnx", "psutil", "pydantic", "nvidia-ml-py", "mlcommons-loadgen")
 Say = Callable[[str], None]
 
+_CACHE = "runtimes"
 _KEY_DIGITS = 12
 _MAKING = ".making-"
 _LAST_LINES = 6
@@ -54,7 +55,7 @@ def _pins() -> Iterator[str]:
 
 def environments_folder() -> Path:
     """The folder that contains the environments of all engines; it need not exist."""
-    return cache_folder("runtimes")
+    return cache_folder(_CACHE)
 
 
 def environment_folder(engine: str) -> Path:
@@ -66,6 +67,8 @@ def environment_folder(engine: str) -> Path:
 
 def find_environment(engine: str) -> Path | None:
     """The folder of an engine's environment; None if the environment is missing."""
+    if optional_cache_folder(_CACHE) is None:
+        return None
     folder = environment_folder(engine)
     return folder if python_of(folder).exists() else None
 

@@ -44,18 +44,24 @@ def remove_scratch(results: Path) -> Path:
 
 
 def optional_cache_folder(name: str) -> Path | None:
-    """The path of the cache folder with this name; None if the user has no home folder."""
+    """The path of the cache folder with this name, below $XDG_CACHE_HOME or ~/.cache.
+
+    None if the user has no home folder. A relative $XDG_CACHE_HOME is ignored, as the XDG Base
+    Directory Specification demands.
+    """
+    named = Path(os.environ.get("XDG_CACHE_HOME", ""))
     try:
-        return cache_folder(name)
+        return (named if named.is_absolute() else Path.home() / ".cache") / "epochcost" / name
     except RuntimeError:
         return None
 
 
 def cache_folder(name: str) -> Path:
-    """The path of the cache folder with this name, below $XDG_CACHE_HOME or ~/.cache.
-
-    A relative $XDG_CACHE_HOME is ignored, as the XDG Base Directory Specification demands. Raises
-    RuntimeError if the user has no home folder.
-    """
-    named = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    return (named if named.is_absolute() else Path.home() / ".cache") / "epochcost" / name
+    """As ``optional_cache_folder``, but raises CapabilityError if the user has no home folder."""
+    folder = optional_cache_folder(name)
+    if folder is None:
+        raise CapabilityError(
+            "expected a home folder of this user, found none: name a folder for caches with the "
+            "environment variable XDG_CACHE_HOME"
+        )
+    return folder
