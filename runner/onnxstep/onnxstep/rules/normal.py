@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from onnx import TensorProto
 
 from onnxstep.builder import Builder, Value
 from onnxstep.channels import channel_axes, per_channel, wide
@@ -46,6 +47,14 @@ def add_from_statistics(
     return dx if d_mean is None else dx + d_mean.cast(dx.elem_type) * each
 
 
+def _normalized(x: Value, axes: list[int], epsilon: float) -> tuple[Value, Value]:
+    """The tensors x̂ and r of a normalization of x over ``axes``."""
+    deviation = x - mean(x, axes)
+    variance = mean(deviation * deviation, axes)
+    r = 1.0 / x.op.Sqrt(variance + epsilon)
+    return deviation * r, r
+
+
 @gradient("LayerNormalization", versions=(17,))
 def layer_normalization(
     op: Builder,
@@ -57,8 +66,11 @@ def layer_normalization(
     """Gradient of the normalization over all axes from ``axis`` on."""
     x, scale = wide(node.x), node.input(1)
     axes = list(range(node.attribute("axis") % x.rank, x.rank))
-    r = node.output(2).cast(x.elem_type)
-    unit = (x - node.output(1).cast(x.elem_type)) * r
+    if x.elem_type == TensorProto.DOUBLE:  # the node's statistics are float32
+        unit, r = _normalized(x, axes, node.attribute("epsilon"))
+    else:
+        r = node.output(2).cast(x.elem_type)
+        unit = (x - node.output(1).cast(x.elem_type)) * r
     g = op.zeros(x.shape, x.elem_type) if dy is None else wide(dy)
     dx = through(g * scale.cast(x.elem_type), unit, r, axes)
     dx = add_from_statistics(dx, unit, r, d_mean, d_inverse)
@@ -81,13 +93,11 @@ def rms_normalization(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 @gradient("InstanceNormalization", versions=(6, 22))
-def instance_normalization(op: Builder, node: Node, dy: Value) -> Cotangents:
+def instance_normalization(_: Builder, node: Node, dy: Value) -> Cotangents:
     """Gradient of the normalization over the spatial axes, for each example and channel."""
     x, received, axes = wide(node.x), wide(dy), list(range(2, node.x.rank))
-    deviation = x - mean(x, axes)
-    variance = mean(deviation * deviation, axes)
-    r = 1.0 / op.Sqrt(variance + node.attribute("epsilon"))
-    unit, scale = deviation * r, node.input(1)
+    unit, r = _normalized(x, axes, node.attribute("epsilon"))
+    scale = node.input(1)
     dx = through(received * per_channel(x, scale), unit, r, axes)
     over = channel_axes(x)
     d_scale = reduced("ReduceSum", received * unit, over, keepdims=False)

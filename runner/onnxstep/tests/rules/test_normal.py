@@ -1,7 +1,4 @@
-"""Gradients of normalizations that are differentiated through ONNX's function bodies.
-
-The function bodies compute in float32, so the expected gradients are float32 too.
-"""
+"""Gradients of normalizations through ONNX's function bodies (in float32) and in float64."""
 
 from __future__ import annotations
 
@@ -58,3 +55,18 @@ def test_group_normalization() -> None:
     per_channel = (g * unit.reshape(x.shape)).sum((0, 2, 3))
     np.testing.assert_allclose(got["s_gradient"], per_channel, **CLOSE)
     np.testing.assert_allclose(got["b_gradient"], g.sum((0, 2, 3)), **CLOSE)
+
+
+def test_layer_normalization_in_float64() -> None:
+    """The gradients in float64 are exact, although the node returns its mean in float32."""
+    model = model_of_text(
+        "g (double[4,6] x, double[6] s) => (double[4,6] y) "
+        "{ y = LayerNormalization <epsilon = 0.0> (x, s) }"
+    )
+    rng = np.random.default_rng(2)
+    x, g = 100 + rng.standard_normal((4, 6)), rng.standard_normal((4, 6))
+    s = rng.standard_normal(6)
+    got = run(vjp_graph(model, ["x", "s"]), {"x": x, "s": s, "y_cotangent": g})
+    unit, dx = unit_and_gradient(x, g * s, (1,))
+    np.testing.assert_allclose(got["x_gradient"], dx, rtol=1e-10)
+    np.testing.assert_allclose(got["s_gradient"], (g * unit).sum(0), rtol=1e-10)
