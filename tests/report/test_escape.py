@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epochcost.report.escape import file_stem, markdown_text, one_line, page_title, with_links
+from epochcost.report.escape import markdown_text, one_line, page_title, with_links
 from report_project import HOSTILE, cells
 
 _EXTENSIONS = ["admonition", "attr_list", "md_in_html", "tables", "toc"]
@@ -69,24 +69,3 @@ def test_only_web_addresses_become_links() -> None:
     assert displayed(str(with_links(source))) == (
         "see a.example/x_y?q=1&z=2, (b.example/c). javascript:hack() data:x"
     )
-
-
-@pytest.mark.parametrize(
-    ("text", "stem"),
-    [
-        ("AWS EC2, an eighth", "AWS-EC2-an-eighth"),
-        ("g6.xlarge-f00d-cuda", "g6.xlarge-f00d-cuda"),
-        ("\u963f\u91cc\u4e91", "e16fc821"),
-        ("...", "ab5df625"),
-    ],
-)
-def test_a_text_is_part_of_a_files_name(text: str, stem: str) -> None:
-    """File names contain only characters that every file system and address allows."""
-    assert file_stem(text) == stem
-
-
-def test_long_names_are_cut_and_stay_apart() -> None:
-    """Long names that differ only in the cut part get different digests."""
-    stems = {file_stem("x" * 250 + end) for end in ("", "y", "z")}
-    assert len(stems) == 3
-    assert max(map(len, stems)) < 120

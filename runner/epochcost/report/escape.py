@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from typing import Any
 
@@ -19,9 +18,6 @@ _LINK = re.compile(
 )
 # A commit outside of addresses; readers compare its first digits.
 _COMMIT = re.compile(r"(?<![\w/])([0-9a-f]{8})[0-9a-f]{32}(?![\w/])")
-_NOT_IN_ADDRESS = re.compile(r"[^A-Za-z0-9.-]+")
-# Figures add some fifty characters to a name, and file systems allow 255 bytes.
-_LONGEST_STEM = 100
 _TITLE = str.maketrans({"<": "\u2039", ">": "\u203a", '"': "\u201d", "&": "\uff06"})
 
 
@@ -44,18 +40,6 @@ def markdown_text(value: Any) -> Any:
     if not isinstance(value, str) or hasattr(value, "__html__"):
         return value
     return Markup(_entities(_unstripped_line(value)))  # noqa: S704  this is the escaping itself
-
-
-def file_stem(text: str) -> str:
-    """Make a part of file names and addresses from a text: letters, digits, dots and hyphens.
-
-    A text that is long or has other characters gets a digest, so that no two texts share a file.
-    """
-    stem = _NOT_IN_ADDRESS.sub("-", text).strip("-.")
-    if stem and len(stem) <= _LONGEST_STEM and text.isascii():
-        return stem
-    digest = hashlib.sha256(text.encode()).hexdigest()[:8]
-    return f"{stem[:_LONGEST_STEM]}-{digest}".lstrip("-")
 
 
 def page_title(text: str) -> str:

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from epochcost.report.escape import file_stem
 from epochcost.report.list_prices import Listed, accelerators, list_prices, moved_prices
 from epochcost.report.pages.page import Page, Report
 from epochcost.specs.api import ApiPrice
@@ -21,6 +20,7 @@ from epochcost.units import FRESH, money, today
 PricedMachine = tuple[Hardware, Price]
 # A source names its publisher up to a commit or a further part; addresses have @ and commas, too.
 _PUBLISHER_END = re.compile(r"@(?=[0-9a-f]{8})|[,;](?=\s)")
+_PUNCTUATION = re.compile(r"[\W_]+")
 # Steps that renew the prices of a source; the workflow is .github/workflows/prices.yml.
 _WEEKLY = "the weekly workflow, once the source has a newer list"
 _BY_HAND = "a spec with a newer source, by hand"
@@ -109,8 +109,10 @@ def _old_prices_by_source(
 
 def _sorted_providers(priced_machines: Sequence[PricedMachine]) -> list[Provider]:
     current = {price.id for price in current_prices(price for _, price in priced_machines)}
-    # Case and most punctuation of a provider's name are ignored.
-    by_provider = group_by(priced_machines, lambda pair: file_stem(pair[1].provider.lower()))
+    # Case and punctuation of a provider's name are ignored.
+    by_provider = group_by(
+        priced_machines, lambda pair: _PUNCTUATION.sub("-", pair[1].provider.casefold()).strip("-")
+    )
     return [
         Provider(
             prices[0][1].provider,
