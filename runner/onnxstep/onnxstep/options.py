@@ -64,13 +64,10 @@ class StepOptions:
 
     def __post_init__(self) -> None:
         """Raise ModelError for a setting that is out of range or not among the allowed values."""
-        for name, kind in (
-            ("precision", Precision),
-            ("provider", Provider),
-            ("rematerialise", Rematerialisation),
-        ):
-            if getattr(self, name) is not None:
-                choose(name, dict.fromkeys(get_args(kind)), getattr(self, name))
+        for name, kind in (("precision", Precision), ("rematerialise", Rematerialisation)):
+            choose(name, dict.fromkeys(get_args(kind)), getattr(self, name))
+        if self.provider is not None:
+            choose("provider", dict.fromkeys(get_args(Provider)), self.provider)
         if self.clip_norm is not None and not self.clip_norm > 0:
             raise ModelError(f"clip_norm: expected a positive number, got {self.clip_norm}")
         if self.micro_batches < 1:
