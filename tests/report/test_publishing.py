@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import errno
 import hashlib
 import os
 from pathlib import Path
@@ -103,6 +104,28 @@ def test_a_new_site_takes_the_place_of_the_former(tmp_path: Path) -> None:
     assert [path.name for path in place.iterdir()] == ["new.html"]
     assert place.stat().st_mode & 0o777 == 0o750
     assert list(tmp_path.iterdir()) == [place]
+
+
+def test_a_site_that_cannot_take_its_place_leaves_the_former(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If only the last step fails, as on a full disk, the earlier site comes back."""
+    place = tmp_path / "site"
+    place.mkdir()
+    (place / "former.html").touch()
+    folder, rename = SiteFolder(place), Path.rename
+    folder.new.mkdir()
+
+    def full(source: Path, target: Path) -> Path:
+        if source == folder.new:
+            raise OSError(errno.ENOSPC, "no space")
+        return rename(source, target)
+
+    monkeypatch.setattr(Path, "rename", full)
+    with pytest.raises(CapabilityError, match="no space"):
+        folder.replace()
+    folder.close()
+    assert [path.name for path in place.iterdir()] == ["former.html"]
 
 
 def test_two_builds_at_once_both_end(tmp_path: Path) -> None:

@@ -107,12 +107,19 @@ class SiteFolder:
 
     def replace(self) -> None:
         """Move the new folder to the site's place; raises CapabilityError if that is impossible."""
+        former = self._folder / "former"
         try:
             with locked(self._place.parent):
                 if self._place.exists():
                     shutil.copymode(self._place, self.new)
-                    self._place.rename(self._folder / "former")
-                self.new.rename(self._place)
+                    self._place.rename(former)
+                try:
+                    self.new.rename(self._place)
+                except OSError:
+                    # Otherwise `close` would delete it.
+                    if former.exists():
+                        former.rename(self._place)
+                    raise
         except OSError as error:
             raise _refusal(self._place, error) from error
 
