@@ -42,6 +42,14 @@ def test_intervals_hold_the_truth_of_a_chip_that_was_not_seen(forecaster: Foreca
     assert all(forecast.low < forecast.per_second < forecast.high for forecast in forecasts)
 
 
+def test_a_forecast_from_a_single_rate_has_no_low_end(forecaster: Forecaster):
+    """One published rate predicts others, but tells nothing about the errors."""
+    lone = Forecaster(forecaster.published[:1], KNOWN)
+    for forecast in lone.forecasts([question(model, "C1") for model in MODELS]):
+        assert 0 == forecast.low < forecast.per_second <= forecast.high < math.inf
+        assert np.isfinite(forecast.draws.values).all()
+
+
 def test_ranges_of_rates_that_hosts_limit_are_wider(forecaster: Forecaster):
     """A batch of 1, whose kernels take longer to start than to run, has a wider range."""
     host, device = forecaster.forecasts([question("dense", "C1", batch=size) for size in (1, 1000)])

@@ -60,3 +60,10 @@ def test_a_model_without_a_graph_is_not_asked_for_by_it(tmp_path: Path) -> None:
     assert tried(table, KNOWN, "model") == ()
     assert errors_of(tried(table, KNOWN, "source")) is None
     assert errors_of(tried(table, KNOWN, "accelerator")) is not None
+
+
+def test_a_single_remaining_rate_says_nothing_about_errors(tmp_path: Path) -> None:
+    """Of two rates, neither has a forecast from the other, whose range has no ends."""
+    table = learnt(tmp_path)
+    pair = [row for row in table if row.rate.model == "dense" and row.rate.source == "others"][:2]
+    assert [row.forecast for row in tried(pair, KNOWN, "accelerator")] == [None, None]

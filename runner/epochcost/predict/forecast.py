@@ -241,9 +241,12 @@ def _bounded_forecast(
 
 
 def _mean_excess(least: float, deviation: float) -> float:
-    """Mean of max(0, ``least`` - x) if x is normal with mean 0 and standard ``deviation``."""
-    if math.isinf(least):
-        return 0.0
+    """Mean of max(0, ``least`` - x) if x is normal with mean 0 and standard ``deviation``.
+
+    For an infinite deviation, the result is that of a deviation of 0.
+    """
+    if math.isinf(least) or math.isinf(deviation):
+        return max(0.0, least)
     standard = NormalDist(0.0, deviation)
     return least * standard.cdf(least) + deviation**2 * standard.pdf(least)
 

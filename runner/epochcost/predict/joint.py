@@ -117,9 +117,11 @@ def scaling_of(covariance: Matrix, factors: Vector) -> Matrix:
     """Matrix [n, n] that turns the errors [n] of one job on n machines into calibrated errors.
 
     It multiplies departures from the mean error by ``RATIO_SCALE``, and the mean error by a factor
-    for which the average variance agrees with the 90 % intervals (see `forecasts_of`).
+    for which the average variance agrees with the 90 % intervals (see `forecasts_of`). An infinite
+    factor leaves the variance of its error as it is.
     """
     variances, count = np.diag(covariance), len(covariance)
+    factors = np.where(np.isfinite(factors), factors, NINE_OF_TEN)
     of_mean = covariance.mean()
     variance = ((factors / NINE_OF_TEN) ** 2 * variances).mean()
     of_departures = RATIO_SCALE**2 * (variances - of_mean).mean()

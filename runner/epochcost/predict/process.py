@@ -307,9 +307,10 @@ class Calibration:
     def factor(self, features: Vector) -> float:
         """Half the width of a forecast's 90 % interval, in predicted standard deviations.
 
-        Errors of rates with similar ``features`` count most. The result is infinite without errors.
+        Errors of rates with similar ``features`` count most. The result is infinite without errors;
+        the only error of a single rate is 0, because the mean of all rates is subtracted from it.
         """
-        if not len(self.deviations):
+        if not self.deviations.any():
             return math.inf
         distances = ((self.features - features) ** 2).sum(axis=1)
         likeness = np.exp(-distances / (2 * _LIKENESS_LENGTH**2))
