@@ -44,6 +44,19 @@ def test_every_current_row_with_a_price_is_offered_with_its_plan(report: Report)
     assert {plan for _, _, plan in offered(data)} == set(data["plans"]["plans"])
 
 
+def test_machines_list_only_plans_with_a_program(tmp_path: Path) -> None:
+    """A plan with a fee for each run only cannot bill an epoch, so the script knows nothing of it."""
+    project = write_project(tmp_path)
+    (project / "specs/prices/a-fee.toml").write_text(
+        "id = 'a-fee'\nhardware = 'local'\nplan = 'on-demand'\nprovider = 'Fees'\n"
+        "source = 'a test'\nas_of = 2026-11-01\n"
+        "[[components]]\nlabel = 'fee'\nper = 'run'\namount = 0.01\n"
+    )
+    shared = data_of(Report(inputs_of(project)))["plans"]
+    listed = [plan for machine in shared["machines"].values() for plan in machine["plans"]]
+    assert sorted(listed) == sorted(shared["plans"])
+
+
 def test_the_data_alone_give_the_pages_costs(report: Report) -> None:
     """A plan's published program computes the same cost of the full training as the page."""
     plans = data_of(report)["plans"]["plans"]

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from operator import itemgetter
@@ -26,7 +26,6 @@ from epochcost.report.escape import one_line
 from epochcost.report.pages.page import METHOD_WORDS, TUNING, Page, Report, html, workload_uri
 from epochcost.report.tables import as_script
 from epochcost.report.wording import SHAPES, billing_words
-from epochcost.specs.catalogue import current_prices
 from epochcost.specs.model import Model
 from epochcost.specs.price import PLAN_GROUPS, Price
 from epochcost.statistics import group_by
@@ -141,8 +140,11 @@ def files(report: Report) -> Iterator[tuple[str, str]]:
     prices += [offer.key.price for answer in tunings for offer in answer.offers]
     plans = {price.id: price for price in prices}
     programs = {identifier: _plan(price) for identifier, price in sorted(plans.items())}
-    machines = sorted({plan.hardware for plan in plans.values()})
-    machine_defaults = {machine: _machine_defaults(report, machine) for machine in machines}
+    by_machine = group_by(plans.values(), lambda price: price.hardware)
+    machine_defaults = {
+        machine: _machine_defaults(report, machine, prices)
+        for machine, prices in sorted(by_machine.items())
+    }
     shared = {
         "plans": programs,
         "shapes": dict(SHAPES),
@@ -247,9 +249,9 @@ def _slower_tokens(report: Report, answer: FinetuneAnswer, length: int) -> Mappi
     }
 
 
-def _machine_defaults(report: Report, hardware: str) -> Json:
+def _machine_defaults(report: Report, hardware: str, prices: Iterable[Price]) -> Json:
     spec = report.catalogue.hardware[hardware]
-    plans = sorted(price.id for price in current_prices(report.catalogue.prices_of(hardware)))
+    plans = sorted(price.id for price in prices)
     return {"name": one_line(spec.name), "vcpus": spec.vcpus or 1, "plans": plans}
 
 
