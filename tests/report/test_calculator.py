@@ -45,7 +45,7 @@ def test_every_current_row_with_a_price_is_offered_with_its_plan(report: Report)
 
 
 def test_machines_list_only_plans_with_a_program(tmp_path: Path) -> None:
-    """A plan with a fee for each run only cannot bill an epoch, so the script knows nothing of it."""
+    """A plan with only a fee for each run cannot bill an epoch, so no machine lists it."""
     project = write_project(tmp_path)
     (project / "specs/prices/a-fee.toml").write_text(
         "id = 'a-fee'\nhardware = 'local'\nplan = 'on-demand'\nprovider = 'Fees'\n"
