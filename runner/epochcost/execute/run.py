@@ -169,30 +169,26 @@ def _measure_first_round(run: RunContext, visit: Visit) -> RoundStored | Exhaust
 
 def run_round(run: RunContext, visit: Visit) -> RoundStored | Outcome:
     """Measure and store a round; an error gives Failed, but a full disk raises CapabilityError."""
-    earlier: Result | None = None
+    kept = 0
     try:
         # Earlier rounds of this run count; so do rounds of an earlier run that is resumed.
-        stored = run.stored(visit.trial)
-        if visit.number > 1:
-            earlier = stored
-        elif run.assignment.resume:
-            earlier = run.resumed(visit.trial)
-        if earlier is not None and round_count(earlier.measurement) >= visit.rounds:
-            return Skipped(visit.trial, earlier)
+        earlier = run.stored(visit.trial)
+        if visit.number == 1:
+            earlier = run.resumed(visit.trial) if run.assignment.resume else None
+        if earlier is not None:
+            kept = round_count(earlier.measurement)
+            if kept >= visit.rounds:
+                return Skipped(visit.trial, earlier)
         result = _measure_round(run, visit, earlier)
     except EpochcostError as error:
-        return Failed(visit.trial, error, _rounds_in(earlier))
+        return Failed(visit.trial, error, kept)
     except MemoryError as error:  # while making batches; a worker raises OutOfMemory
         message = f"the trial's graph and batches: expected memory, got MemoryError: {error}"
-        return Failed(visit.trial, OutOfMemory(message), _rounds_in(earlier))
+        return Failed(visit.trial, OutOfMemory(message), kept)
     except Exception as error:  # a bug in one trial must not cost the others
-        return Failed(visit.trial, _failure_from_bug(error), _rounds_in(earlier))
+        return Failed(visit.trial, _failure_from_bug(error), kept)
     run.assignment.store.write(result)
     return Finished(visit.trial, result) if visit.last else RoundStored(visit.trial, result)
-
-
-def _rounds_in(earlier: Result | None) -> int:
-    return 0 if earlier is None else round_count(earlier.measurement)
 
 
 def _failure_from_bug(error: Exception) -> TrialFailed:
