@@ -6,9 +6,12 @@ import datetime as dt
 from decimal import Decimal
 from pathlib import Path
 
+import pytest
+
 from epochcost.fleet.intake import Intake
+from epochcost.plan.cell import Cell
 from epochcost.results.sidecars import Payment
-from epochcost.results.store import write_sidecar
+from epochcost.results.store import ID_DIGITS, write_sidecar
 from epochcost.specs.loader import load_catalogue
 from tiny_project import write_tiny_project
 
@@ -39,3 +42,23 @@ def test_only_valid_files_are_taken_in(tmp_path: Path) -> None:
     taken = [path.relative_to(results) for path in results.rglob("*.json")]
     assert taken == [good.relative_to(staged)]
     assert "\x07" not in intake.take_in(staged, None)
+
+
+def test_another_station_may_take_in_files_during_a_search(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that another thread adds while a cell's files are read does not stop the search."""
+    catalogue = load_catalogue(write_tiny_project(tmp_path / "project"))
+    cell = Cell(("local", "cpu", ""), _PAYMENT.trial_id, None, 1, swept=True)  # type: ignore[arg-type]
+    (tmp_path / "results/local").mkdir(parents=True)
+    names = [f"limit-{cell.id[:ID_DIGITS]}-{number}.json" for number in range(3)]
+    for name in names[:2]:
+        (tmp_path / "results/local" / name).write_text("{}")
+    intake = Intake(catalogue, tmp_path / "results")
+
+    def read(*_: object) -> None:
+        intake._note([tmp_path / "results/local" / names[2]])
+        raise OSError
+
+    monkeypatch.setattr("epochcost.fleet.intake.read_record", read)
+    assert intake.result_of(cell) is None

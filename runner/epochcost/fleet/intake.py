@@ -43,7 +43,8 @@ class Intake:
 
         A trial's result is complete if it has all rounds, from a single host.
         """
-        for path in self._paths.get((cell.hardware, cell.id[:ID_DIGITS]), ()):
+        # A copy, because another station's thread may add a path meanwhile.
+        for path in tuple(self._paths.get((cell.hardware, cell.id[:ID_DIGITS]), ())):
             try:
                 if cell.swept:
                     return read_record(BatchLimit, path.read_bytes())
