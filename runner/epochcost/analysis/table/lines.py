@@ -8,6 +8,7 @@ from itertools import chain
 
 from epochcost.analysis.comparisons import VariantRow, cheapest_plan, job_cost
 from epochcost.analysis.estimates import EstimatedRow
+from epochcost.analysis.machines import Machine, published_machine
 from epochcost.analysis.observations import Goal, Observation
 from epochcost.analysis.rows import Row, mark_of
 from epochcost.analysis.serving import ServingRow
@@ -78,11 +79,7 @@ def _of_serving(row: ServingRow) -> Values:
         "scenario": row.load,
         "batching": row.batching,
         "batch_size": row.batch_size,
-        "hardware": row.machine.hardware,
-        "host": row.machine.host,
-        "machine": row.machine.name,
-        "device": row.machine.device,
-        "vcpus": row.machine.vcpus,
+        **_machine(row.machine),
         "software": row.software,
         "date": str(row.date),
         **(_run(row.run) if row.run else {}),
@@ -109,10 +106,7 @@ def _of_estimate(row: EstimatedRow) -> Values:
         "workload": model.id,
         "task": model.task,
         "mode": "training",
-        "hardware": row.hardware.id,
-        "machine": row.hardware.name,
-        "device": row.hardware.device,
-        "vcpus": row.hardware.vcpus,
+        **_machine(published_machine(row.hardware)),
         "epochs": model.training.epochs if model.training else None,
         "date": str(row.price.as_of),
         **_time("full_time", row.time),
@@ -130,11 +124,7 @@ def _observed(observed: Observation) -> Values:
         "task": observed.workload.task,
         "mode": observed.mode,
         "variant": observed.variant or None,
-        "hardware": observed.machine.hardware,
-        "host": observed.machine.host,
-        "machine": observed.machine.name,
-        "device": observed.machine.device,
-        "vcpus": observed.vcpus or observed.machine.vcpus,
+        **_machine(observed.machine, observed.vcpus),
         "software": observed.software,
         "stack": observed.stack,
         "precision": observed.precision or None,
@@ -155,6 +145,16 @@ def _observed(observed: Observation) -> Values:
         "stop_reason": observed.stop_reason,
         "doubts": "; ".join(observed.doubts) or None,
         "evidence": observed.evidence.uri,
+    }
+
+
+def _machine(machine: Machine, used_vcpus: int | None = None) -> Values:
+    return {
+        "hardware": machine.hardware,
+        "host": machine.host,
+        "machine": machine.name,
+        "device": machine.device,
+        "vcpus": used_vcpus or machine.vcpus,
     }
 
 
