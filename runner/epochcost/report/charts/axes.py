@@ -40,7 +40,7 @@ def log_axis(
 
     ``channel`` is ``alt.X`` or ``alt.Y``. Values of 0 are at the low end.
     """
-    form, values = data.form(field), data.values_of(field)
+    form, values = data.shown(field).form, data.values_of(field)
     domain = log_domain([*values, *also])
     axis = log_scaled(channel, field, domain, title, form, data.currency)
     if not all(values):

@@ -64,8 +64,8 @@ class CostTime(Figure):
         )
         quiet = {"color": "var(--ec-series-1)", "opacity": 0.35, "strokeWidth": 2}
         bars = [
-            *theme.error_bars(alt, best.encode(y=y), "X", "time", **quiet),
-            *theme.error_bars(alt, best.encode(x=x), "Y", "cost", **quiet),
+            theme.error_bars(alt, best.encode(y=y), "X", "time", **quiet),
+            theme.error_bars(alt, best.encode(x=x), "Y", "cost", **quiet),
         ]
         colour = {"test": _BEST, "value": "var(--ec-series-1)"}
         points = base.mark_point(size=80, filled=True, opacity=1).encode(
@@ -100,11 +100,11 @@ def cost_against_time(contest: Contest, *, identifier: str, job: str) -> CostTim
         )
         for contender in contest.competing
     }
+    if len({(point.time[1], point.cost[1]) for point in points.values()}) < LEAST_POINTS:
+        return None
     answers = (contest.cheapest, contest.fastest, contest.balanced, *contest.frontier)
     named = (*answers, contest.measured) if contest.measured else answers
     data = ChartData((*points.values(),), contest.cheapest.cost.currency)
-    if data.distinct("time", "cost") < LEAST_POINTS:
-        return None
     sides = _sides_of_names(data, [points[id(contender)] for contender in named])
     rows = (replace(row, side=sides.get(row.machine)) for row in data.rows)
     data = ChartData((*rows,), data.currency)
@@ -241,7 +241,7 @@ class CostRatios(Figure):
             alt.Chart(alt.Data(values=[{"ratio": 1}]))
             .mark_rule(strokeDash=[4, 4], strokeWidth=1.5, color="var(--ec-ink)")
             .encode(x=line),
-            *theme.error_bars(alt, base, "X", "times_cost", **quiet),
+            theme.error_bars(alt, base, "X", "times_cost", **quiet),
             self.data.with_tooltips(
                 alt,
                 base.mark_point(size=80, filled=True, opacity=1, color="var(--ec-series-1)").encode(

@@ -62,18 +62,9 @@ class ChartData(Generic[RowT]):
         columns = {f"{name}{end}" for name in names for end in _ENDS}
         return [value for row in self.values for name, value in row.items() if name in columns]
 
-    def form(self, name: str) -> Form:
-        """How the values of a field are formatted: as text, seconds, money or numbers."""
-        return next(field.display.form for field in self._fields if field.name == name)
-
-    def title(self, name: str) -> str:
-        """The title of a field for readers."""
-        return next(field.display.title for field in self._fields if field.name == name)
-
-    def distinct(self, *names: str) -> int:
-        """The number of rows that differ in ``names``; rows that lack such a value do not count."""
-        points = {tuple(row.get(name) for name in names) for row in self.values}
-        return sum(None not in point for point in points)
+    def shown(self, name: str) -> Shown:
+        """The way to show a field."""
+        return next(field.display for field in self._fields if field.name == name)
 
     def with_tooltips(self, alt: Any, mark: Any) -> Any:
         """Add a tooltip to a mark, with each field that tables also show, in readable units."""

@@ -82,7 +82,7 @@ def colour_by(alt: Any, data: ChartData[Any], field: str, **options: Any) -> Any
     """Colour marks by their value of ``field``; values get colours in the order of occurrence."""
     names = list(dict.fromkeys(data.values_of(field)))
     scale = {"domain": names, "range": [*map(series_colour, range(len(names)))]}
-    return alt.Color(f"{field}:N", scale=scale, title=label(data.title(field)), **options)
+    return alt.Color(f"{field}:N", scale=scale, title=label(data.shown(field).title), **options)
 
 
 def shape_by(alt: Any, data: ChartData[Any], field: str) -> Any:
@@ -90,7 +90,7 @@ def shape_by(alt: Any, data: ChartData[Any], field: str) -> Any:
     names = list(dict.fromkeys(data.values_of(field)))
     shapes = [_SERIES_SHAPES[at % len(_SERIES_SHAPES)] for at in range(len(names))]
     scale = {"domain": names, "range": shapes}
-    return alt.Shape(f"{field}:N", scale=scale, title=label(data.title(field)))
+    return alt.Shape(f"{field}:N", scale=scale, title=label(data.shown(field).title))
 
 
 def shape_by_kind(alt: Any, data: ChartData[Any]) -> Any:
@@ -99,18 +99,16 @@ def shape_by_kind(alt: Any, data: ChartData[Any]) -> Any:
     shapes = {kind: shape for kind, shape in SHAPES.items() if kind in present}
     scale = {"domain": list(shapes), "range": list(shapes.values())}
     legend = alt.Legend(labelExpr="replace(datum.label, ', price assumed', ' · assumed price')")
-    return alt.Shape("figure:N", scale=scale, title=label(data.title("figure")), legend=legend)
+    return alt.Shape(
+        "figure:N", scale=scale, title=label(data.shown("figure").title), legend=legend
+    )
 
 
-def error_bars(
-    alt: Any, base: Any, channel: Literal["X", "Y"], field: str, **look: Any
-) -> list[Any]:
-    """Draw a line between the ends of each interval; returns no marks if there are no intervals."""
-    if f"{field}_low" not in base.data["values"][0]:
-        return []
+def error_bars(alt: Any, base: Any, channel: Literal["X", "Y"], field: str, **look: Any) -> Any:
+    """Draw a line between the ends of each interval."""
     look = {"strokeWidth": 1.5, **look}
     low, high = getattr(alt, channel), getattr(alt, f"{channel}2")
-    return [base.mark_rule(**look).encode(low(f"{field}_low:Q"), high(f"{field}_high"))]
+    return base.mark_rule(**look).encode(low(f"{field}_low:Q"), high(f"{field}_high"))
 
 
 # Hues near those of Okabe and Ito's palette, searched to differ as much as possible. The contrast

@@ -48,7 +48,7 @@ class WithheldChart(Figure):
         at_one = alt.Chart(alt.Data(values=[{"over_true": 1}])).encode(y=y)
         return [
             at_one.mark_rule(strokeDash=[4, 4], strokeWidth=1.5, color="var(--ec-ink)"),
-            *theme.error_bars(alt, base, "Y", "over_true"),
+            theme.error_bars(alt, base, "Y", "over_true"),
             self.data.with_tooltips(
                 alt,
                 base.mark_point(filled=True, size=60).encode(
