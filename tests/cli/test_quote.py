@@ -197,7 +197,7 @@ def test_every_part_of_a_plan_is_a_line(shell: Shell) -> None:
     code, out, _ = shell.quote(*arguments)
     assert code == 0
     assert "3600 s on 1 machine, 2 runs in a row; box-terms:" in out
-    assert "Elapsed: 2.67 h, with start-ups and expected failures." in out
+    assert "Elapsed: 2.67 h, with starts, checkpoints and repeated work." in out
     assert "Before the credit: $7.87. Left of the credit: $2.13." in out
 
 

@@ -29,6 +29,7 @@ from epochcost.measure.cpu import usable_cpus
 from epochcost.specs.price import Price
 from epochcost.specs.terms import BILLING_RULES, BillingName
 from epochcost.units import (
+    count_words,
     money,
     parse_decimal,
     parse_duration_seconds,
@@ -213,8 +214,7 @@ def _show(bill: _Bill) -> None:
 
 
 def _usage_words(usage: Usage) -> str:
-    time = f"{plain(usage.duration_seconds)} s"
-    used = f"{time} on 1 machine" if usage.count == 1 else f"{usage.count:,} times {time} at once"
+    used = f"{plain(usage.duration_seconds)} s on {count_words(usage.count, 'machine')}"
     return used if usage.runs == 1 else f"{used}, {usage.runs:,} runs in a row"
 
 
@@ -234,7 +234,7 @@ def _note_sentences(bill: _Bill) -> Iterator[str]:
     quoted, usage = bill.quote, bill.usage
     if quoted.elapsed_seconds != usage.duration_seconds * usage.runs:
         elapsed = seconds(float(quoted.elapsed_seconds))
-        yield f"Elapsed: {elapsed}, with start-ups and expected failures."
+        yield f"Elapsed: {elapsed}, with starts, checkpoints and repeated work."
     if bill.price is not None:
         yield from _interruption_sentences(bill.price, quoted, usage)
     if quoted.credit_left is not None:
