@@ -12,7 +12,7 @@ from epochcost.cost.break_even import (
     BreakEven,
     MonthlyCost,
     Rent,
-    break_even,
+    compare,
     crossing,
     monthly_owned,
     monthly_rented,
@@ -44,6 +44,12 @@ def reserved(utilisation: str) -> Price:
         utilisation=Decimal(utilisation),
     )
     return plan(id="kept", plan="reserved", commitment=terms)
+
+
+def break_even(own: Price, rent: Rent) -> BreakEven:
+    """The hours of use at which buying is cheaper than a rented plan."""
+    (alternative,) = compare(own, [rent]).alternatives
+    return alternative.crossing
 
 
 def test_the_month_of_an_owned_machine() -> None:
@@ -105,21 +111,21 @@ def test_the_outcome_is_what_the_lines_say(
 
 def test_the_purchase_has_paid_after_years() -> None:
     """A purchase of 100 dollars is paid back by savings of 10 less 0.22 dollars a month."""
-    found = payback(owned(), Rent(rented("0.10")), Decimal(100))
+    found = payback(owned(), Decimal(10), Decimal(100))
     assert found.years is not None
     assert abs(found.years * 12 * Decimal("9.78") - 100) < Decimal("1e-9")
 
 
 def test_a_purchase_that_never_pays() -> None:
     """An idle machine saves nothing."""
-    found = payback(owned(), Rent(rented()), ZERO)
+    found = payback(owned(), ZERO, ZERO)
     assert (found.years, found.by_resale) == (None, False)
     assert found.phrase == "not in the machine's life"
 
 
 def test_a_purchase_that_pays_by_its_resale() -> None:
     """Eight vCPUs cost 800 dollars, less 720 at the end, and 84 for energy; renting costs 240."""
-    found = payback(owned("90", per_vcpu=True), Rent(rented("0.05")), Decimal(100), vcpus=8)
+    found = payback(owned("90", per_vcpu=True), Decimal(5), Decimal(100), vcpus=8)
     assert found.phrase == "only with the resale value"
 
 
@@ -127,7 +133,7 @@ def test_a_purchase_that_pays_by_its_resale() -> None:
 def test_hours_that_no_month_has(hours: str) -> None:
     """Negative hours, hours beyond a month and hours that are no number are refused in one line."""
     with pytest.raises(InputError, match=r"^hours per month: expected at least 0 and at most"):
-        payback(owned(), Rent(rented()), Decimal(hours))
+        compare(owned(), [Rent(rented())], Decimal(hours))
 
 
 def test_what_cannot_be_compared() -> None:

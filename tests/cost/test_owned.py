@@ -9,12 +9,12 @@ from hypothesis import given
 
 from epochcost.cost import Usage, quote
 from epochcost.cost.bill import in_constant_use
-from epochcost.cost.break_even import Rent, monthly_owned, payback
+from epochcost.cost.break_even import monthly_owned, payback
 from epochcost.cost.owned import HOURS_PER_CALENDAR_MONTH
 from epochcost.errors import InputError
 from epochcost.specs.price import Price
 from epochcost.specs.terms import Commitment
-from price_plans import figures, owned, plan, rented
+from price_plans import figures, owned, plan
 
 HOUR = Decimal(3600)
 
@@ -34,7 +34,7 @@ def test_a_machine_already_paid_for_costs_its_electricity() -> None:
     bought = owned("0").model_dump(exclude_none=True)
     price = Price.model_validate(bought | {"owned": bought["owned"] | {"purchase": 0}})
     assert quote(price, Usage(HOUR)).total == Decimal("0.0022")
-    assert payback(price, Rent(rented("1")), Decimal(100)).phrase == "after 0.0 years"
+    assert payback(price, Decimal(100), Decimal(100)).phrase == "after 0.0 years"
 
 
 def test_a_machine_in_constant_use_pays_for_no_idle_hours() -> None:

@@ -154,18 +154,20 @@ def compare(
     """
     if hours is None:
         hours = Decimal(round(HOURS_PER_CALENDAR_MONTH * _owned(owned).utilisation))
-    check_hours(hours)
-    alternatives = [
-        Alternative(
-            rent,
-            monthly_rented(rent),
-            break_even(owned, rent, vcpus),
-            payback(owned, rent, hours, vcpus),
+    if not hours.is_finite() or not 0 <= hours <= HOURS_PER_CALENDAR_MONTH:
+        raise InputError(
+            "hours per month: expected at least 0 and at most "
+            f"{plain(HOURS_PER_CALENDAR_MONTH)}, those of a month, got {hours:.6g}"
         )
-        for rent in rents
-    ]
+    month = monthly_owned(owned, vcpus)
+    alternatives: list[Alternative] = []
+    for rent in rents:
+        _demand_one_currency(owned, rent.price)
+        rented = monthly_rented(rent)
+        paid = payback(owned, rented.at(hours), hours, vcpus)
+        alternatives.append(Alternative(rent, rented, crossing(month, rented), paid))
     ordered = sorted(alternatives, key=lambda alternative: alternative.month.at(hours))
-    return Comparison(owned, monthly_owned(owned, vcpus), hours, tuple(ordered))
+    return Comparison(owned, month, hours, tuple(ordered))
 
 
 def monthly_owned(price: Price, vcpus: int | None = None) -> MonthlyCost:
@@ -206,12 +208,6 @@ def monthly_rented(rent: Rent) -> MonthlyCost:
         return MonthlyCost(paid * HOURS_PER_BILLED_MONTH / speed, max(power, Decimal(0)) / speed)
 
 
-def break_even(owned: Price, rent: Rent, vcpus: int | None = None) -> BreakEven:
-    """The hours at which buying is cheaper; raises InputError if the plans' currencies differ."""
-    _demand_one_currency(owned, rent.price)
-    return crossing(monthly_owned(owned, vcpus), monthly_rented(rent))
-
-
 def crossing(owned: MonthlyCost, rent: MonthlyCost) -> BreakEven:
     """The hours at which buying is cheaper; buying wins if the costs are equal at all hours."""
     with exact_arithmetic():
@@ -232,40 +228,23 @@ def crossing(owned: MonthlyCost, rent: MonthlyCost) -> BreakEven:
         return BreakEven("between", first, further[0]) if further else BreakEven("above", first)
 
 
-def payback(
-    owned: Price, rent: Rent, hours_per_month: Decimal, vcpus: int | None = None
-) -> Payback:
-    """The years after which buying is cheaper than renting, for a number of hours of use a month.
+def payback(owned: Price, rent: Decimal, hours: Decimal, vcpus: int | None = None) -> Payback:
+    """The years after which buying is cheaper than a monthly ``rent`` for ``hours`` of use a month.
 
-    The purchase is paid on the first day, and the residual value is received at the end. Raises
-    InputError if a month has fewer hours, or if the plans' currencies differ.
+    The purchase is paid on the first day, and the residual value is received at the end.
     """
-    check_hours(hours_per_month)
-    _demand_one_currency(owned, rent.price)
-    renting = monthly_rented(rent)
     with exact_arithmetic():
         plan = _owned(owned)
         units = owned_units(plan, owned.id, vcpus)
-        energy = hours_per_month * energy_per_hour(plan)
-        running = (running_per_month(plan) + energy) * units
-        rented = renting.at(hours_per_month)
+        running = (running_per_month(plan) + hours * energy_per_hour(plan)) * units
         months = plan.years * MONTHS_PER_YEAR
         purchase, residual = plan.purchase * units, plan.residual * units
-        cheaper = quantized(purchase - residual + months * running) <= quantized(months * rented)
-        saved = rented - running
+        cheaper = quantized(purchase - residual + months * running) <= quantized(months * rent)
+        saved = rent - running
         years = purchase / saved / MONTHS_PER_YEAR if saved > 0 else None
     if years is not None and years <= plan.years:
         return Payback(CONTEXT.create_decimal(years), by_resale=False)
     return Payback(None, by_resale=cheaper)
-
-
-def check_hours(hours: Decimal) -> None:
-    """Raise InputError unless ``hours`` is between 0 and the hours of a month."""
-    if not hours.is_finite() or not 0 <= hours <= HOURS_PER_CALENDAR_MONTH:
-        raise InputError(
-            "hours per month: expected at least 0 and at most "
-            f"{plain(HOURS_PER_CALENDAR_MONTH)}, those of a month, got {hours:.6g}"
-        )
 
 
 def _owned(price: Price) -> Owned:
