@@ -46,6 +46,14 @@ def test_only_changed_prices_change(table: Path) -> None:
     assert renewal.text == _HEADER + _ROW.format("same") + row + _ROW.format("gone")
 
 
+def test_rows_from_other_sources_stay(table: Path) -> None:
+    """A row from another source is neither changed nor listed as gone."""
+    rows = table.read_text().replace("anomalyco/models.dev@old, ", "their/list@old, ")
+    table.write_text(rows)
+    renewal = renewed(table, table.parent, _SOURCE)
+    assert (renewal.text, renewal.changed, renewal.gone) == (rows, (), ())
+
+
 def test_a_deprecated_model_is_gone(table: Path) -> None:
     """A provider that announced the end of a model may still have its price."""
     new = table.parent / "providers/they/models/new.toml"

@@ -12,7 +12,7 @@ import datetime as dt
 import io
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import partial
@@ -165,8 +165,9 @@ class Commit(NamedTuple):
 def renewed(table: Path, folder: Path, source: Commit, apis: Iterable[ApiPrice] = ()) -> Renewal:
     """Update a table of token prices from ``folder``, a checkout of models.dev at ``source``.
 
-    A new price is rejected if it is implausible, compared with the old price and ``apis``. Without
-    ``apis``, none is rejected. Raises InputError without providers, or for an unreadable file.
+    Rows from other sources stay. A new price is rejected if it is implausible, compared with the
+    old price and ``apis``. Without ``apis``, none is rejected. Raises InputError without providers,
+    or for an unreadable file.
     """
     if not (folder / "providers").is_dir():
         raise InputError(f"{folder}: expected a checkout of {_REPOSITORY}, with providers/")
@@ -174,7 +175,10 @@ def renewed(table: Path, folder: Path, source: Commit, apis: Iterable[ApiPrice] 
     changed, gone, doubted = [], [], {}
     market = ApiMarket(apis)
     for at, row in enumerate(rows):
-        place, name = row["source"].partition(", ")[2], api_id(row["provider"], row["name"])
+        repository, _, place = row["source"].partition(", ")
+        if repository.partition("@")[0] != _REPOSITORY:
+            continue
+        name = api_id(row["provider"], row["name"])
         prices = _prices_by_column(folder / place)
         if prices is None:
             gone.append(name)
@@ -189,11 +193,15 @@ def renewed(table: Path, folder: Path, source: Commit, apis: Iterable[ApiPrice] 
         else:
             rows[at] = new
             changed.append(name)
+    return Renewal(_csv_text(rows), tuple(changed), tuple(gone), doubted)
+
+
+def _csv_text(rows: Sequence[Mapping[str, str]]) -> str:
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, rows[0], lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
-    return Renewal(text.getvalue(), tuple(changed), tuple(gone), doubted)
+    return text.getvalue()
 
 
 def _renewal_doubts(market: ApiMarket, row: Mapping[str, str], new_row: Mapping[str, str]) -> str:
