@@ -77,6 +77,16 @@ def test_the_digest_does_not_cover_docstrings_and_comments(
     assert digests[0] == digests[1] != digests[2]
 
 
+def test_a_table_that_is_no_text_has_a_digest(tmp_path: Path) -> None:
+    """`check` reports such a table as a fault of its own, so the digest must not fail."""
+    table = tmp_path / "specs/observations/rates.csv"
+    table.parent.mkdir(parents=True)
+    table.write_bytes(b"a\n")
+    before = digest(tmp_path)
+    table.write_bytes(b"a\n\xe9\n")
+    assert digest(tmp_path) != before
+
+
 def test_a_file_holds_what_was_computed(project: Path, trust: Trust) -> None:
     """Errors survive writing and reading, and the groups of rows add up to all rows."""
     assert read_trust(project / "docs") == trust

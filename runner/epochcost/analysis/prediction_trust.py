@@ -147,7 +147,7 @@ def digest(root: Path) -> str:
     specs = (path for folder in folders for path in sorted(folder.rglob("*.*")))
     for path in (*specs, *sorted(_CODE.glob("*.*")), _PROFILE):
         if path.suffix in _DIGESTED:
-            text = path.read_text("utf-8")
+            text = path.read_text("utf-8", errors="replace")
             counted = _statements(text) if path.suffix == ".py" else text
             content.update(f"{path.name}\0{counted}\0".encode())
     return content.hexdigest()[:16]
