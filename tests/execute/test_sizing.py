@@ -72,6 +72,18 @@ def test_parts_of_a_sequence_are_counted_as_tensors() -> None:
     assert [missing.mode for missing in size.uncounted] == ["inference"]
 
 
+def test_a_sequence_as_an_output_is_not_counted() -> None:
+    """The size of a sequence is unknown, so that the trial stays in a plan without an estimate."""
+    graph = linear_model()
+    graph.graph.node.append(onnx.helper.make_node("SequenceConstruct", ["x", "x"], ["pair"]))
+    kind = onnx.TensorProto.FLOAT
+    graph.graph.output.append(onnx.helper.make_tensor_sequence_value_info("pair", kind, None))
+    size = size_of(tiny(), graph, {"inference": [4]})
+    assert [missing.reason for missing in size.uncounted] == [
+        "value 'pair': expected a tensor to count with"
+    ]
+
+
 def test_a_mode_that_cannot_be_built_is_said() -> None:
     """A model that cannot be differentiated has a size for inference and none for training."""
     stepped = model_of_text(

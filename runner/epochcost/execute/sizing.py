@@ -12,7 +12,12 @@ from epochcost.errors import ModelError
 from epochcost.execute.job_files import without_sequences
 from epochcost.execute.step import build_step, in_place_inputs
 from epochcost.graphs.counting import Shapes, static_shapes
-from epochcost.graphs.peak_memory import execution_plan, item_bytes, peak_activation_bytes
+from epochcost.graphs.peak_memory import (
+    execution_plan,
+    item_bytes,
+    peak_activation_bytes,
+    tensor_bytes,
+)
 from epochcost.plan.binding import bind_model, carried_state
 from epochcost.plan.size import PROCESS_BYTES, Footprint, ModelSize, Uncounted
 from epochcost.specs.model import CarriedState, Model
@@ -80,7 +85,7 @@ def _footprint(graph: onnx.ModelProto, mode: Mode, batch: int, run: _BuiltGraph)
     inputs = {value.name for value in run.graph.graph.input}
     ends = [*inputs, *(value.name for value in run.graph.graph.output)]
     widths = item_bytes(run.graph)
-    sizes = {name: math.prod(shapes[name]) * widths[name] for name in ends}
+    sizes = {name: tensor_bytes(name, shapes, widths) for name in ends}
     staying = weight_names | run.carried_names
     exchanged = [name for name in ends if name not in staying]
     fed = sum(sizes[name] for name in exchanged if name in inputs)
@@ -111,7 +116,7 @@ def _folded_constant_bytes(model: onnx.ModelProto, shapes: Shapes) -> int:
     stored = {tensor.name for tensor in model.graph.initializer}
     needed = {name for node in run.nodes for name in reads(node)}
     folded = (run.constants & needed) - stored
-    return sum(math.prod(shapes[name]) * widths[name] for name in folded if name in shapes)
+    return sum(tensor_bytes(name, shapes, widths) for name in folded if name in shapes)
 
 
 _FLOAT_BYTES = 4

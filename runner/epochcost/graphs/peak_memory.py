@@ -7,7 +7,7 @@ run. The estimate is the peak times a factor, because the arena allocator holds 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -101,9 +101,7 @@ class _BufferLifetimes:
         self._buffer: dict[str, str] = {}
 
     def size(self, name: str) -> int:
-        if name not in self._widths or name not in self._shapes:
-            raise ModelError(f"value {name!r}: expected a tensor to count with")
-        return math.prod(self._shapes[name]) * self._widths[name]
+        return tensor_bytes(name, self._shapes, self._widths)
 
     def assign_buffer(self, step: int, node: onnx.NodeProto, name: str) -> None:
         if name in self._outside:
@@ -136,3 +134,10 @@ def item_bytes(model: onnx.ModelProto) -> dict[str, int]:
         if elem_type != onnx.TensorProto.UNDEFINED
     }
     return {name: widths[elem_type] for name, elem_type in types.items() if elem_type in widths}
+
+
+def tensor_bytes(name: str, shapes: Shapes, widths: Mapping[str, int]) -> int:
+    """Bytes of a tensor; raises ModelError for a value of another kind, such as a sequence."""
+    if name not in widths or name not in shapes:
+        raise ModelError(f"value {name!r}: expected a tensor to count with")
+    return math.prod(shapes[name]) * widths[name]
