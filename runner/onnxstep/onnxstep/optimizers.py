@@ -37,7 +37,12 @@ class Pace:
 
 
 class Optimizer:
-    """Base class of update rules, which compute the next parameter and states from a gradient."""
+    """Base class of update rules, which compute the next parameter and states from a gradient.
+
+    ``counts_steps`` says whether the update rule needs the step count.
+    """
+
+    counts_steps: ClassVar[bool] = False
 
     @property
     def states(self) -> tuple[str, ...]:
@@ -48,11 +53,6 @@ class Optimizer:
     def initial_state(self) -> float:
         """The number that fills all states before the first step."""
         return 0.0
-
-    @property
-    def counts_steps(self) -> bool:
-        """Whether the update rule needs the step count."""
-        return False
 
     def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *states: Value) -> Update:
         """Emit the nodes that compute the next value of the parameter ``w`` and of its states."""

@@ -124,9 +124,7 @@ def through_time(
     ``received`` are the gradients of Y, Y_h and Y_c. Raises ModelError for clipped or coupled
     gates, peepholes, layout 1, wrong ranks, and activations other than Sigmoid, Tanh and Relu.
     """
-    rare = [name for name in ("clip", "input_forget", "layout") if node.attribute(name)]
-    rare += ["peepholes"] if node.optional_input(7) else []
-    if rare:
+    if rare := rare_options(node):
         raise ModelError(f"{node.label}: {rare[0]} is not differentiated; export without it")
     ranks = [node.input(index).rank for index in range(3)]
     if ranks != [3, 3, 3]:
@@ -148,6 +146,12 @@ def through_time(
         view.stacked([s.h0 for s in swept]),
         view.stacked([s.c0 for s in swept if s.c0 is not None]),
     )
+
+
+def rare_options(node: Node) -> list[str]:
+    """Options of a recurrent node that are not differentiated."""
+    rare = [name for name in ("clip", "input_forget", "layout") if node.attribute(name)]
+    return [*rare, "peepholes"] if node.optional_input(7) else rare
 
 
 def split(x: Value, count: int, axis: int) -> list[Value]:

@@ -17,7 +17,7 @@ from onnx import helper
 from onnxstep.builder import Builder, Value
 from onnxstep.errors import ModelError
 from onnxstep.graphs import contrib
-from onnxstep.graphs.nodes import reads
+from onnxstep.graphs.nodes import node_label, reads
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class Node:
     @property
     def label(self) -> str:
         """The node's name and operator, for error messages."""
-        return f"node {self.proto.name or self.proto.output[0]!r} ({self.proto.op_type})"
+        return node_label(self.proto)
 
 
 def _decoded(value: Any) -> Any:

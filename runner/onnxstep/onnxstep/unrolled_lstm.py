@@ -12,11 +12,18 @@ from typing import NamedTuple
 
 from onnxstep.axes import materialized_transpose, split_at
 from onnxstep.builder import Builder, Value
-from onnxstep.recurrence import MOST_STEPS, DirectionInputs, Directions, concat, split
+from onnxstep.recurrence import (
+    MOST_STEPS,
+    DirectionInputs,
+    Directions,
+    concat,
+    rare_options,
+    split,
+)
 from onnxstep.registry import Cotangents, Node
 
 _DEFAULTS = ["Sigmoid", "Tanh", "Tanh"]
-_LENGTHS, _PEEPHOLES = 4, 7
+_LENGTHS = 4
 
 
 class Step(NamedTuple):
@@ -53,12 +60,10 @@ class LstmActivations:
 
 
 def _is_unrollable(node: Node) -> bool:
-    rare = any(node.optional_input(place) for place in (_LENGTHS, _PEEPHOLES))
-    rare = rare or any(node.attribute(name) for name in ("clip", "input_forget", "layout"))
-    ranks = [node.input(index).rank for index in range(3)] == [3, 3, 3]
+    ranks = [node.input(index).rank for index in range(3)]
     activations = [name.capitalize() for name in node.attribute("activations") or []]
     usual = activations in ([], _DEFAULTS, _DEFAULTS * 2)
-    if not ranks or not usual or rare:
+    if ranks != [3, 3, 3] or not usual or node.optional_input(_LENGTHS) or rare_options(node):
         return False
     return node.x.shape[0] <= MOST_STEPS and node.input(1).shape[0] in (1, 2)
 

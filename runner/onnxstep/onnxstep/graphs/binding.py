@@ -15,7 +15,14 @@ from onnxstep.errors import ModelError, ModelWarning
 from onnxstep.graphs.folding import fold_constants, misfit
 from onnxstep.graphs.inference import infer_shapes
 from onnxstep.graphs.initial import listed_parameters, listed_state
-from onnxstep.graphs.nodes import copied, live_nodes, node_attributes, reads, set_nodes
+from onnxstep.graphs.nodes import (
+    copied,
+    live_nodes,
+    node_attributes,
+    node_label,
+    reads,
+    set_nodes,
+)
 from onnxstep.graphs.parameters import untrained
 from onnxstep.graphs.tensors import (
     FLOAT_TYPES,
@@ -272,9 +279,8 @@ def _require_small_constants(graph: onnx.GraphProto) -> None:
         room -= _estimated_operations(node, shapes)
         if room < 0:
             raise ModelError(
-                f"node {node.name or node.output[0]!r} ({node.op_type}): expected at most 2**30 "
-                "operations on constants before a run; this and the nodes before it do more: store "
-                "their result in the file"
+                f"{node_label(node)}: expected at most 2**30 operations on constants before a run; "
+                "this and the nodes before it do more: store their result in the file"
             )
 
 

@@ -24,6 +24,7 @@ from onnxstep.graphs.nodes import (
     default_opset,
     is_standard,
     live_nodes,
+    node_label,
     set_nodes,
 )
 from onnxstep.graphs.sequences import MAKERS, READERS, behind_splits, note_sequence, plain_reader
@@ -82,8 +83,7 @@ def misfit(model: onnx.ModelProto) -> str | None:
     for node in model.graph.node:
         if values.store_output_types(node) is not None:
             shapes = (f"{n}{list(static_shape(values.types[n]) or [])}" for n in node.input if n)
-            name = node.name or next(filter(None, node.output), "")
-            return f"node {name!r} ({node.op_type}) of {', '.join(shapes)}"
+            return f"{node_label(node)} of {', '.join(shapes)}"
         values.arrays.update(values.constant_outputs(node) or {})
     return None
 

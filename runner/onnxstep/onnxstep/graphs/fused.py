@@ -5,7 +5,7 @@ onnx's checker refuses the fused operators. ONNX Runtime fuses the rewritten nod
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,7 @@ def unfuse(model: onnx.ModelProto) -> onnx.ModelProto:
     Raises ModelError for a fused node whose inputs or attributes do not fit its operator.
     """
     opset = default_opset(model)
-    if not any(_rule(node, opset) for node in model.graph.node):
+    if not any(_is_fused(node, opset) for node in model.graph.node):
         return model
     answer = copied(model)
     types = element_types(model.graph)
@@ -83,12 +83,11 @@ def element_types(graph: onnx.GraphProto) -> Mapping[str, int]:
 
 
 def _parts(node: onnx.NodeProto, opset: int, types: Mapping[str, int]) -> list[onnx.NodeProto]:
-    rule = _rule(node, opset)
-    if rule is None:
+    if not _is_fused(node, opset):
         return [node]
     try:
         parts = _UnfusedNodes(node, opset, types[node.input[:2][-1]])
-        rule(parts)
+        _write_parts(parts)
     except (ValueError, TypeError, AttributeError, IndexError, KeyError):
         raise ModelError(
             f"node {node.name!r}: the fused operator {node.op_type!r} does not fit its definition"
@@ -96,27 +95,23 @@ def _parts(node: onnx.NodeProto, opset: int, types: Mapping[str, int]) -> list[o
     return parts.nodes
 
 
-def _rule(node: onnx.NodeProto, opset: int) -> Callable[[_UnfusedNodes], None] | None:
-    if is_standard(node, "SimplifiedLayerNormalization") and _over_last(node):
-        return _simplified_layer_normalization
+def _is_fused(node: onnx.NodeProto, opset: int) -> bool:
     is_early = is_standard(node, "LayerNormalization") and opset < _LAYER_NORMALIZATION
-    return _layer_normalization if is_early and _over_last(node) else None
+    over_last = all(entry.i == -1 for entry in node.attribute if entry.name == "axis")
+    return over_last and (is_early or is_standard(node, "SimplifiedLayerNormalization"))
 
 
-def _over_last(node: onnx.NodeProto) -> bool:
-    return all(entry.i == -1 for entry in node.attribute if entry.name == "axis")
+def _write_parts(parts: _UnfusedNodes) -> None:
+    """Emit (x - mean) · r · scale + bias, mean and r, with r = 1 / √(variance + ε).
 
-
-def _simplified_layer_normalization(parts: _UnfusedNodes) -> None:
-    """Emit x / √(mean x² + ε) · scale; the second output is 1 / √(mean x² + ε)."""
-    _normalized(parts, _input_in_statistics_type(parts))
-
-
-def _layer_normalization(parts: _UnfusedNodes) -> None:
-    """Emit (x - mean) · r · scale + bias, mean and r, with r = 1 / √(variance + ε)."""
+    SimplifiedLayerNormalization has neither mean nor bias; its outputs are x · r · scale and r.
+    """
     x = _input_in_statistics_type(parts)
-    mean = _mean(parts, x, parts.output_name(1))
-    _normalized(parts, parts.add_node("Sub", x, mean), place=2)
+    if parts.fused_node.op_type == "LayerNormalization":
+        mean = _mean(parts, x, parts.output_name(1))
+        _normalized(parts, parts.add_node("Sub", x, mean), place=2)
+    else:
+        _normalized(parts, x)
 
 
 def _input_in_statistics_type(parts: _UnfusedNodes) -> str:

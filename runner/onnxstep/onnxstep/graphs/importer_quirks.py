@@ -28,7 +28,6 @@ from onnxstep.graphs.tensors import (
     declared_values,
     graphs,
     keep_declarations,
-    one_line,
 )
 
 # Input indices of Resize.
@@ -140,10 +139,7 @@ def complete_declarations(model: onnx.ModelProto, check: Callable[[onnx.ModelPro
 
 def _infer_outputs(model: onnx.ModelProto, outputs: Iterable[onnx.ValueInfoProto]) -> None:
     plain = inline_functions(model) if model.functions else model
-    try:
-        inferred = {v.name: v.type for v in infer_shapes(plain).graph.output}
-    except onnx.shape_inference.InferenceError as error:
-        raise ModelError(f"the types of outputs cannot be inferred: {one_line(error)}") from None
+    inferred = {v.name: v.type for v in infer_shapes(plain).graph.output}
     for value in outputs:
         if inferred[value.name].WhichOneof("value"):
             value.type.CopyFrom(inferred[value.name])

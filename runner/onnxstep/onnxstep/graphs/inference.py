@@ -22,6 +22,7 @@ from onnxstep.graphs.nodes import (
     default_opset,
     nested_nodes,
     node_attributes,
+    node_label,
 )
 from onnxstep.graphs.tensors import FLOAT_TYPES, one_line
 
@@ -107,10 +108,9 @@ def require_operators(model: onnx.ModelProto) -> None:
         return  # The opset itself is unknown, so no operator is to blame.
     for node in nested_nodes(model.graph.node):
         if node.domain in DEFAULT_DOMAINS and not onnx.defs.has(node.op_type, opset, ""):
-            name = node.name or next(filter(None, node.output), "")
             raise ModelError(
-                f"node {name!r} ({node.op_type}): opset {opset} of ONNX has no such operator; "
-                "export the model again at a newer opset, or as other operators"
+                f"{node_label(node)}: opset {opset} of ONNX has no such operator; export the "
+                "model again at a newer opset, or as other operators"
             )
 
 
@@ -118,10 +118,9 @@ def _check(nodes: Iterable[onnx.NodeProto]) -> None:
     for node in nodes:
         if node.domain in (*DEFAULT_DOMAINS, DOMAIN) and node.op_type in _CHECKED:
             for fault in _CHECKED[node.op_type](node):
-                name = node.name or next(filter(None, node.output), "")
                 raise ModelError(
-                    f"node {name!r} ({node.op_type}): expected {fault}; correct the node, or "
-                    "export the model again"
+                    f"{node_label(node)}: expected {fault}; correct the node, or export the model "
+                    "again"
                 )
 
 

@@ -49,6 +49,11 @@ def is_standard(node: onnx.NodeProto, *op_types: str) -> bool:
     return node.op_type in op_types and node.domain in DEFAULT_DOMAINS
 
 
+def node_label(node: onnx.NodeProto) -> str:
+    """The name of a node (else its first output) and its operator, for error messages."""
+    return f"node {node.name or next(filter(None, node.output), '')!r} ({node.op_type})"
+
+
 def node_attributes(node: onnx.NodeProto) -> dict[str, Any]:
     """The attributes that a node sets, by name; strings are bytes."""
     return {entry.name: helper.get_attribute_value(entry) for entry in node.attribute}

@@ -16,7 +16,7 @@ from onnxstep.builder import Builder, Value
 from onnxstep.channels import Normalized, normal_input, normalized, per_channel
 from onnxstep.errors import ModelError
 from onnxstep.forward import Forward
-from onnxstep.graphs.nodes import copied, is_standard, live_nodes
+from onnxstep.graphs.nodes import copied, is_standard, live_nodes, node_label
 from onnxstep.graphs.parameters import STATISTICS, is_batch_normalization, origins
 from onnxstep.graphs.tensors import HALF_TYPES
 from onnxstep.registry import Node
@@ -217,9 +217,8 @@ def _require_carried(proto: onnx.NodeProto, names: list[str], carried: Collectio
     for name in names:
         if name not in carried:
             raise ModelError(
-                f"node {proto.name or proto.output[0]!r} (BatchNormalization): expected running "
-                f"statistics that only this node uses, or computed ones; {name!r} is fed as data, "
-                "or other nodes use it too. "
+                f"{node_label(proto)}: expected running statistics that only this node uses, or "
+                f"computed ones; {name!r} is fed as data, or other nodes use it too. "
                 "Export without folding or merging tensors; a weightless file lists them in its "
                 "metadata under epochcost.state"
             )

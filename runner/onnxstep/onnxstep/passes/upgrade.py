@@ -20,6 +20,7 @@ from onnxstep.graphs.nodes import (
     constants,
     is_standard,
     node_attributes,
+    node_label,
     set_nodes,
 )
 from onnxstep.graphs.tensors import graphs, without_shapes
@@ -67,8 +68,8 @@ def _as_meant(
     # Before opset 13, Hardmax flattens all axes from its axis on into a row.
     if is_standard(node, "Hardmax") and version < _ROWS_ARE_ONE_AXIS:
         raise ModelError(
-            f"node {node.name or node.output[0]!r} (Hardmax): Hardmax of opset {version} is not "
-            "converted; export the model again at a newer opset"
+            f"{node_label(node)}: Hardmax of opset {version} is not converted; export the model "
+            "again at a newer opset"
         )
     elif is_standard(node, "Resize") and version < _COORDINATES_ARE_CHOSEN:
         yield from _asymmetric_resize_nodes(node, graph)
