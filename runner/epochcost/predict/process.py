@@ -318,8 +318,7 @@ class Calibration:
         order = np.argsort(self.deviations)
         share = np.cumsum(weights[order]) / weights.sum()
         quantile = min(_HIGHEST_QUANTILE, LEVEL * (1 + 1 / self.groups))
-        at = min(int(np.searchsorted(share, quantile)), len(order) - 1)
-        return float(self.deviations[order][at])
+        return float(self.deviations[order][np.searchsorted(share, quantile)])
 
 
 def calibrate(design: Design, inverse: Matrix, groups: Labels) -> Calibration:

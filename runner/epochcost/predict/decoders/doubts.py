@@ -141,7 +141,9 @@ def _reason_if_impossible(row: TokenRow) -> str | None:
 
 def _least_operations_per_second(row: TokenRow) -> float:
     if row.seconds is None:
-        return _operations_of_step(replace(row.question, sequences=1)) * _tokens_per_second(row)
+        return _operations_of_step(replace(row.question, sequences=1)) * (
+            row.tokens_per_second or 0
+        )
     return _operations_of_step(row.question) / row.seconds
 
 
@@ -150,7 +152,7 @@ def _least_bytes_per_second(row: TokenRow, device: Device) -> float:
     if question.kind == "first":
         return 0.0
     if row.seconds is None:
-        return _cached_bytes(question) * _tokens_per_second(row)
+        return _cached_bytes(question) * (row.tokens_per_second or 0)
     different = 1 if _SAME_PROMPT in row.line.cells["task"] else question.sequences
     return _bytes_of_step(question, device, row.line.devices, different) / row.seconds
 
@@ -208,9 +210,3 @@ def _bytes_of_step(
 def _cached_bytes(question: ServingQuestion) -> float:
     context = question.form.kept_tokens(question.prompt + question.output / 2)
     return context * question.form.cached_numbers_per_token * _LEAST_CACHE_BYTES
-
-
-def _tokens_per_second(row: TokenRow) -> float:
-    if row.seconds is None:
-        return row.tokens_per_second or 0.0
-    return row.question.sequences / row.seconds
