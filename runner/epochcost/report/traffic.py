@@ -6,7 +6,7 @@ The traffic is a rate of requests to a decoder, with the lengths of prompts and 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import Any, get_args
 
@@ -35,7 +35,6 @@ from epochcost.specs.decoder import ServedPrecision
 
 FOLDER = "data/calculator/tokens"
 SHARED = f"{FOLDER}.js"
-Json = Any
 PRECISIONS: tuple[ServedPrecision, ...] = get_args(ServedPrecision)
 _PROMPT, _OUTPUT, _RATE, _HOUR = map(symbol, ("prompt", "output", "rate", "hour"))
 # Seconds to read a prompt, and to its first token, of the prompts of ``DeviceTiming.first``.
@@ -51,15 +50,17 @@ def token_files(report: Report, names: Collection[str] | None = None) -> Iterato
     script with its APIs and measured times, and a script of predicted times for each precision.
     ``names`` are decoders' ids; None means all with measured times or in ``report.tokens``.
     """
-    hardware = report.catalogue.hardware.values()
-    machines = {machine.id: _machine(report, published_machine(machine)) for machine in hardware}
-    programs = {
+    shared = {
+        "most_busy": float(MOST_BUSY),
+        "shapes": dict(SHAPES),
+        "machines": {
+            machine.id: _machine(report, published_machine(machine))
+            for machine in report.catalogue.hardware.values()
+        },
         "capacity": _token_seconds_program(),
         "request": _request_seconds_program(),
         "cost": _token_cost_program(),
     }
-    known = {"most_busy": float(MOST_BUSY), "shapes": dict(SHAPES)}
-    shared = {**known, "machines": machines, **programs}
     yield SHARED, as_script("epochcostTokens", shared)
     if names is None:
         names = {*report.decoders, *report.tokens}
@@ -76,13 +77,13 @@ def token_files(report: Report, names: Collection[str] | None = None) -> Iterato
         }
         yield f"{FOLDER}/{name}.js", as_script(f"epochcost-tokens/{name}", published)
         for precision in PRECISIONS:
-            timings = predicted_timings(report.market, name, precision)
-            published_timings = [_timing(timing, precision) for timing in timings]
-            script = as_script(f"epochcost-tokens/{name}/{precision}", published_timings)
+            predicted = predicted_timings(report.market, name, precision)
+            timings = [_timing(timing, precision) for timing in predicted]
+            script = as_script(f"epochcost-tokens/{name}/{precision}", timings)
             yield f"{FOLDER}/{name}/{precision}.js", script
 
 
-def _timing(timing: DeviceTiming, precision: ServedPrecision) -> Json:
+def _timing(timing: DeviceTiming, precision: ServedPrecision) -> Any:
     layout = timing.layouts[0]
     read = dict(zip(("read0", "read1", "read2"), timing.read, strict=True))
     # With a short context there are fewer points; the last one holds beyond it.
@@ -90,9 +91,10 @@ def _timing(timing: DeviceTiming, precision: ServedPrecision) -> Json:
     beyond = ((last_at + more, last_seconds) for more in itertools.count(1))
     points = zip(_FIRST_TOKEN_NAMES, itertools.chain(timing.first, beyond), strict=False)
     first = {name: value for pair in points for name, value in zip(*pair, strict=True)}
-    whole = {"cached": timing.cached, "once": timing.once, "loaded": timing.loaded}
     phases = {
-        **whole,
+        "cached": timing.cached,
+        "once": timing.once,
+        "loaded": timing.loaded,
         **read,
         **first,
         "window": layout.form.window,
@@ -102,24 +104,21 @@ def _timing(timing: DeviceTiming, precision: ServedPrecision) -> Json:
         "software": layout.engine.name,
         # Devices without bf16 compute in fp16.
         "precision": layout.deployment(precision).precision,
-        "devices": layout.devices,
         "room": int(layout.room),
         # As many powers of two as the engine processes sequences.
-        "step": [
-            *map(_rounded_to_five_digits, timing.step[: layout.engine.most_sequences.bit_length()])
-        ],
-        "phases": {name: _rounded_to_five_digits(seconds) for name, seconds in phases.items()},
-        "spread": [_rounded_to_five_digits(end) for end in timing.spread],
+        "step": _rounded(timing.step[: layout.engine.most_sequences.bit_length()]),
+        "phases": dict(zip(phases, _rounded(phases.values()), strict=True)),
+        "spread": _rounded(timing.spread),
         "machines": {alike.place.machine.hardware: alike.copies for alike in timing.layouts},
     }
 
 
-def _rounded_to_five_digits(seconds: float) -> float:
-    # Predictions are not more precise.
-    return float(f"{seconds:.5g}")
+def _rounded(predictions: Iterable[float]) -> list[float]:
+    # Predictions are precise to fewer than five digits.
+    return [float(f"{value:.5g}") for value in predictions]
 
 
-def _decoder(report: Report, timed: TimedDecoder) -> Json:
+def _decoder(report: Report, timed: TimedDecoder) -> Any:
     return {
         "machine": timed.machine.hardware,
         **_machine(report, timed.machine),
@@ -133,7 +132,7 @@ def _decoder(report: Report, timed: TimedDecoder) -> Json:
     }
 
 
-def _machine(report: Report, machine: Machine) -> Json:
+def _machine(report: Report, machine: Machine) -> Any:
     return {
         "name": one_line(machine.name),
         "plans": [
@@ -152,7 +151,7 @@ def _machine(report: Report, machine: Machine) -> Json:
     }
 
 
-def _token_seconds_program() -> Json:
+def _token_seconds_program() -> Any:
     """JSON formulas for the seconds to read a prompt and write a token on one copy of a model."""
     # The seconds to decode a token with an empty cache are ``step`` for all sequences together, and
     # ``alone`` for a single sequence.
@@ -195,7 +194,7 @@ def _attended_pairs(tokens: Decimal) -> Decimal:
     return tokens * tokens - symbol("windowed") * hidden * hidden
 
 
-def _request_seconds_program() -> Json:
+def _request_seconds_program() -> Any:
     first, token, sequences, copies = map(symbol, ("first", "token", "sequences", "copies"))
     with exact_arithmetic():
         shared = _OUTPUT * token / sequences
@@ -203,7 +202,7 @@ def _request_seconds_program() -> Json:
     return answers_program({"request": request})
 
 
-def _token_cost_program() -> Json:
+def _token_cost_program() -> Any:
     ends, tokens = [*map(symbol, ("request_low", "request", "request_high"))], _PROMPT + _OUTPUT
     with exact_arithmetic():
         return answers_program(_cost_formulas(ends, tokens))
@@ -274,7 +273,7 @@ def _within_lengths_formula(steps: Sequence[tuple[int, Time]], tokens: Decimal) 
     return where(tokens < shortest, Decimal(0), at_most)
 
 
-def _api(api: ApiPrice) -> Json:
+def _api(api: ApiPrice) -> Any:
     asked = _PROMPT, _OUTPUT, _SHARE, Decimal(0)
     request = api.undiscounted(*asked)
     if api.long is not None:
