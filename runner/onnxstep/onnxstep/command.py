@@ -58,10 +58,16 @@ def _fail(message: str, code: int) -> NoReturn:
 _standard_warning = warnings.formatwarning
 
 
-def _warning_line(message: Warning | str, category: type[Warning], *place: Any) -> str:
+def _warning_line(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    line: str | None = None,
+) -> str:
     if issubclass(category, ModelWarning):
         return f"warning: {message}\n"
-    return _standard_warning(message, category, *place)
+    return _standard_warning(message, category, filename, lineno, line)
 
 
 _CHOSEN = {

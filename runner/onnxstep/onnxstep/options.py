@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from numbers import Integral
 from typing import get_args
 
 from onnxstep.builder import Provider
@@ -73,9 +72,8 @@ class StepOptions:
         if self.micro_batches < 1:
             raise ModelError(f"micro_batches: expected 1 or more, got {self.micro_batches}")
         # For a float, ``in range(…)`` would compare the numbers one by one.
-        if self.seed is not None and not (
-            isinstance(self.seed, Integral) and 0 <= self.seed < _SEEDS
-        ):
+        is_integer = hasattr(self.seed, "__index__")
+        if self.seed is not None and not (is_integer and 0 <= self.seed < _SEEDS):
             raise ModelError(f"seed: expected an integer from 0 to 2**62 - 1, got {self.seed}")
 
     @property
