@@ -44,9 +44,9 @@ _DEMAND = f"expected .toml files in folders {', '.join(f'{FOLDER}/{kind}' for ki
 _REMEDY = f"run this in the folder with {FOLDER}/ and models/"
 
 
+_PlacedSpec = tuple[Document, NamedSpec]
 # A price of an API, and a function that makes a fault at the price's place.
 _PlacedApi = tuple[ApiPrice, Callable[[Finding], Fault]]
-_PlacedApis = dict[str, _PlacedApi]
 
 
 class SpecFile(NamedTuple):
@@ -152,7 +152,7 @@ class CheckReport:
 
 class _Loaded(NamedTuple):
     files: tuple[SpecFile, ...]
-    specs: tuple[tuple[Document, NamedSpec], ...]
+    specs: tuple[_PlacedSpec, ...]
     apis: tuple[ApiPrice, ...]
     faults: tuple[Fault, ...]
     doubts: tuple[Fault, ...]
@@ -229,12 +229,12 @@ def _load_specs(specs_folder: Path, judge_graph: JudgeGraph | None = None) -> _L
         if spec and not findings:
             specs.append((document, spec))
     model_ids = None if "models" in unseen else context.documents["models"]
-    apis: _PlacedApis = {}
-    faults.extend(_add_apis(specs, apis, model_ids))
+    apis, faults_of_tables = _placed_apis(specs, model_ids)
+    faults += faults_of_tables
     faults.extend(_shared_device_names(specs))
-    loaded = _with_doubts_marked(files, specs, tuple(apis.values()), tuple(faults))
-    unnamed = _unnamed_csv_files(specs_folder, documents, FILE_KEYS.keys() - unseen)
-    return loaded._replace(doubts=(*loaded.doubts, *unnamed))
+    judged, sound, doubts = _with_doubts_marked(specs, apis)
+    doubts += _unnamed_csv_files(specs_folder, documents, FILE_KEYS.keys() - unseen)
+    return _Loaded(files, judged, sound, tuple(faults), tuple(doubts))
 
 
 def _unnamed_csv_files(
@@ -253,7 +253,7 @@ def _unnamed_csv_files(
                 yield Fault(path, 1, 1, f"no spec in its folder names this file: {advice}")
 
 
-def _shared_device_names(specs: Iterable[tuple[Document, NamedSpec]]) -> Iterator[Fault]:
+def _shared_device_names(specs: Iterable[_PlacedSpec]) -> Iterator[Fault]:
     holders: dict[str, list[tuple[Document, KeyPath]]] = defaultdict(list)
     for document, spec in specs:
         for name, key in spec.names.items() if isinstance(spec, Device) else ():
@@ -265,16 +265,14 @@ def _shared_device_names(specs: Iterable[tuple[Document, NamedSpec]]) -> Iterato
 
 
 def _with_doubts_marked(
-    files: tuple[SpecFile, ...],
-    specs: Sequence[tuple[Document, NamedSpec]],
-    apis: Sequence[_PlacedApi],
-    faults: tuple[Fault, ...],
-) -> _Loaded:
+    specs: Sequence[_PlacedSpec], apis: Sequence[_PlacedApi]
+) -> tuple[tuple[_PlacedSpec, ...], tuple[ApiPrice, ...], list[Fault]]:
+    """Mark the implausible prices; return all specs, the prices of APIs, and the doubts."""
     hardware = {spec.id: spec for _, spec in specs if isinstance(spec, Hardware)}
     prices = (spec for _, spec in specs if isinstance(spec, Price) and spec.hardware in hardware)
     rented, tokens = rented_doubts(prices, hardware), api_doubts(api for api, _ in apis)
     doubts = [fault(tokens[api.id]) for api, fault in apis if api.id in tokens]
-    judged: list[tuple[Document, NamedSpec]] = []
+    judged: list[_PlacedSpec] = []
     devices = {name: spec for _, spec in specs if isinstance(spec, Device) for name in spec.names}
     doubts += _device_doubts(specs)
     sources = [spec for _, spec in specs if isinstance(spec, Published)]
@@ -292,34 +290,34 @@ def _with_doubts_marked(
             spec = spec.doubted(rented[spec.id])  # noqa: PLW2901
         judged.append((document, spec))
     sound = (api.doubted(str(tokens[api.id])) if api.id in tokens else api for api, _ in apis)
-    return _Loaded(files, tuple(judged), tuple(sound), faults, tuple(doubts))
+    return tuple(judged), tuple(sound), doubts
 
 
-def _device_doubts(specs: Sequence[tuple[Document, NamedSpec]]) -> Iterator[Fault]:
+def _device_doubts(specs: Sequence[_PlacedSpec]) -> Iterator[Fault]:
     documents = {spec.id: document for document, spec in specs if isinstance(spec, Device)}
     for device, finding in device_doubts(spec for _, spec in specs if isinstance(spec, Device)):
         yield documents[device.id].fault(finding)
 
 
-def _add_apis(
-    specs: Iterable[tuple[Document, NamedSpec]],
-    apis: _PlacedApis,
-    model_ids: Collection[str] | None,
-) -> Iterator[Fault]:
-    """Add prices of API specs and of CSV tables of APIs to ``apis``; yield the tables' faults."""
-    tables = []
+def _placed_apis(
+    specs: Iterable[_PlacedSpec], model_ids: Collection[str] | None
+) -> tuple[tuple[_PlacedApi, ...], list[Fault]]:
+    """The prices of single APIs and of CSV tables of APIs, and the tables' faults."""
+    apis: dict[str, _PlacedApi] = {
+        spec.id: (spec, document.fault) for document, spec in specs if isinstance(spec, ApiPrice)
+    }
+    faults: list[Fault] = []
     for document, spec in specs:
-        if isinstance(spec, ApiPrice):
-            apis[spec.id] = spec, document.fault
-        elif isinstance(spec, ApiTable):
-            tables.append(document.path.with_name(spec.table))
-    for path in tables:
-        yield from _add_table_rows(path, apis, model_ids)
+        if isinstance(spec, ApiTable):
+            table = document.path.with_name(spec.table)
+            faults.extend(_add_table_rows(table, apis, model_ids))
+    return tuple(apis.values()), faults
 
 
 def _add_table_rows(
-    path: Path, apis: _PlacedApis, model_ids: Collection[str] | None
+    path: Path, apis: dict[str, _PlacedApi], model_ids: Collection[str] | None
 ) -> Iterator[Fault]:
+    """Add the prices in a CSV table of APIs to ``apis``; yield the table's faults."""
     for row in read_api_prices(path, model_ids):
         if isinstance(row, Fault):
             yield row

@@ -196,7 +196,7 @@ def _missing_file(document: Document, key: str) -> Iterator[Finding]:
     name = document.table.get(key)
     if not isinstance(name, str) or "/" in name or "\0" in name:
         return
-    files = {path.name for path in document.path.parent.glob("*.[cj]s*")}
+    files = {path.name for path in document.path.parent.glob("*.csv")}
     if name not in files:
         demand = f"should be a file in {display_path(document.path.parent)}/"
         yield Finding((key,), f"{demand}, got {describe(name)}{suggest_or_list(name, files)}")
