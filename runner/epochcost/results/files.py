@@ -63,21 +63,14 @@ def is_full(error: Exception) -> bool:
 
 def storage_error(folder: Path, error: OSError) -> CapabilityError:
     """The error for a folder in which no result can be written; its message says what to do."""
-    remainder = "results finished so far are kept; then continue with `epochcost run --resume`"
+    expected, remedy = "a folder for results", "name another folder with --results"
     if is_full(error):
-        return CapabilityError(
-            f"{folder}: expected room for a result, got {error.strerror}: free some space, "
-            f"or name another folder with --results; {remainder}"
-        )
-    if error.errno in _NO_RIGHT:
-        return CapabilityError(
-            f"{folder}: expected the right to write a result, got {error.strerror}: "
-            f"change the folder's rights, or name another folder with --results; {remainder}"
-        )
-    reason = error.strerror or str(error)
+        expected, remedy = "room for a result", f"free some space, or {remedy}"
+    elif error.errno in _NO_RIGHT:
+        expected, remedy = "the right to write a result", f"change the folder's rights, or {remedy}"
     return CapabilityError(
-        f"{folder}: expected a folder for results, got {reason}: "
-        f"name another folder with --results; {remainder}"
+        f"{folder}: expected {expected}, got {error.strerror or error}: {remedy}; "
+        "results finished so far are kept; then continue with `epochcost run --resume`"
     )
 
 

@@ -92,8 +92,6 @@ class _ToolObject:
         for latency, name, divisor in zip(_LATENCIES, names, divisors, strict=True):
             for (field, percent), statistic in zip(_PERCENTS.items(), statistics, strict=True):
                 value = self.number_at(form.format(name=name, statistic=statistic))
-                # A percentile needs enough requests. If their number is unknown, percentiles above
-                # the median are left out.
                 if requests is None:
                     holds = percent <= _MEDIAN
                 else:

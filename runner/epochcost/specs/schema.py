@@ -101,13 +101,11 @@ def _rename_bounds(schema: dict[str, Any]) -> dict[str, Any]:
 def _simplify_keywords(schema: dict[str, Any]) -> dict[str, Any]:
     """Replace ``const`` by ``enum``, write descriptions in Markdown, and drop empty defaults."""
     if "const" in schema:
-        schema = {**schema, "enum": [schema["const"]]}
-        del schema["const"]
+        schema["enum"] = [schema.pop("const")]
     if schema.get("default", ...) in (None, [], {}):
         del schema["default"]
     if isinstance(schema.get("description"), str):
-        text = inspect.cleandoc(schema["description"]).replace("``", "`")
-        schema = {**schema, "description": text}
+        schema["description"] = inspect.cleandoc(schema["description"]).replace("``", "`")
     return schema
 
 
