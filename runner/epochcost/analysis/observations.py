@@ -20,6 +20,7 @@ from epochcost.results.environment import Energy
 from epochcost.results.kept import Keep
 from epochcost.results.records import Result
 from epochcost.results.rounds import summary_of
+from epochcost.specs.api import MILLION
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model, Training
 from epochcost.specs.published import Published, Timing
@@ -38,7 +39,6 @@ STACK_WORDS: Mapping[Stack, str] = {
 }
 # Our runtime among the frameworks of published times, in any version.
 _OURS = "onnx runtime"
-MILLION = 1_000_000
 # A measured or predicted time whose interval is wider is no answer.
 MOST_HIGH_OVER_LOW = 100
 

@@ -14,7 +14,7 @@ from typing import ClassVar, Literal
 
 from epochcost.analysis.inputs import Inputs, StoredResult
 from epochcost.analysis.machines import Machine
-from epochcost.analysis.observations import MILLION, Evidence
+from epochcost.analysis.observations import Evidence
 from epochcost.analysis.representatives import doubts_about, of_whole_machines, representatives
 from epochcost.analysis.rows import cheapest_price, mark_of
 from epochcost.analysis.tokens import hour_of, hourly_plans, rented_per_million
@@ -23,6 +23,7 @@ from epochcost.cost.money import exact_arithmetic
 from epochcost.plan.work import Load, Requests
 from epochcost.results.environment import Energy
 from epochcost.results.served import LoadGenRun, ServingRecord, TokenRun
+from epochcost.specs.api import MILLION
 from epochcost.specs.catalogue import current_prices
 from epochcost.specs.price import Price
 from epochcost.specs.study import Precision
