@@ -52,7 +52,11 @@ from epochcost.results.kept import Keep
 from epochcost.specs.hardware import Device
 from epochcost.specs.study import Mode
 
-_OURS = "epochcost"
+# A rate of our own; a question has the other facts.
+_OWN = Rate(
+    source="epochcost", model="", task="", mode="", precision="", batch=None, size="", software="",
+    accelerator="", count=1, machine="", unit="samples/s", per_second=1.0, file="", path="", line=0,
+)  # fmt: skip
 # All versions of our runtime are one software: on H100, measured rates of one version say how far
 # the other version is from published software.
 OUR_RUNTIME = "ONNX Runtime"
@@ -307,42 +311,15 @@ def _posterior_by_workload(
 
 def as_rate(question: Question, per_second: float) -> Placed:
     """Describe a question as a row of rates; forecasts ignore ``per_second``, a number above 0."""
-    return Placed(
-        _rate_of_program(question.program, question, per_second)
-        if question.program
-        else _own_rate(question, per_second),
-        question.device,
-        question.profile,
+    own = replace(
+        _OWN, mode=question.mode, precision=question.precision, software=question.software
     )
-
-
-def _rate_of_program(program: Rate, question: Question, per_second: float) -> Rate:
-    return replace(
-        program,
+    rate = replace(
+        question.program or own,
         model=question.model,
         accelerator=question.device.name,
         count=question.count,
         batch=question.batch / question.count,
         per_second=per_second,
     )
-
-
-def _own_rate(question: Question, per_second: float) -> Rate:
-    return Rate(
-        source=_OURS,
-        model=question.model,
-        task="",
-        mode=question.mode,
-        precision=question.precision,
-        batch=question.batch / question.count,
-        size="",
-        software=question.software,
-        accelerator=question.device.name,
-        count=question.count,
-        machine="",
-        unit="samples/s",
-        per_second=per_second,
-        file="",
-        path="",
-        line=0,
-    )
+    return Placed(rate, question.device, question.profile)
