@@ -260,8 +260,7 @@ class Teacher:
     @property
     def example_bytes(self) -> int:
         """Bytes that all inputs and targets take in one example."""
-        inputs = sum(field.example_bytes for field in self.fields)
-        return inputs + sum(target.example_bytes for target in self.targets)
+        return sum(field.example_bytes for field in (*self.fields, *self.targets))
 
     def draw(self, stream: int, index: int, size: int) -> dict[str, NDArray[Any]]:
         """Draw batch ``index``, of ``size`` examples, from the endless sequence ``stream``.
@@ -270,23 +269,18 @@ class Teacher:
         """
         rng = np.random.default_rng([self.seed, _EXAMPLES_KEY, stream, index])
         latent = rng.standard_normal((size, self._direction_count), dtype=np.float32)
-        inputs = {
-            field.name: self._input(position, field, latent, rng)
-            for position, field in enumerate(self.fields)
-        }
+        inputs = {field.name: self._input(field, latent, rng) for field in self.fields}
         targets = {
             target.name: self._target(target, inputs, latent, rng) for target in self.targets
         }
         return inputs | targets
 
-    def _input(
-        self, position: int, field: InputField, latent: Floats, rng: np.random.Generator
-    ) -> NDArray[Any]:
+    def _input(self, field: InputField, latent: Floats, rng: np.random.Generator) -> NDArray[Any]:
         if field.kind == "constant":
             return np.full((len(latent), *field.shape), field.low, dtype=field.dtype)
         if field.kind == "tokens":
             return _draw_tokens(field, latent, rng)
-        return _draw_numbers(field, latent @ self._layers_by_input[position], rng)
+        return _draw_numbers(field, latent @ self._layers_by_input[field.name], rng)
 
     def _target(
         self, target: TargetField, inputs: Arrays, latent: Floats, rng: np.random.Generator
@@ -306,10 +300,10 @@ class Teacher:
         return min(max(_MOST_TOPICS, most), _MOST_DIRECTIONS)
 
     @cached_property
-    def _layers_by_input(self) -> dict[int, Floats]:
-        """Random weights [directions, features] of numeric inputs, by position in ``fields``."""
+    def _layers_by_input(self) -> dict[str, Floats]:
+        """Random weights [directions, features] of numeric inputs, by the inputs' names."""
         return {
-            position: _random_layer(
+            field.name: _random_layer(
                 self._direction_count,
                 int(np.prod(field.shape)),
                 np.random.default_rng([self.seed, _LAYER_KEY, position]),
