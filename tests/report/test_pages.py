@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -277,6 +278,14 @@ def test_a_measured_machine_is_compared_with_a_cheaper_one(tmp_path: Path) -> No
     assert re.search(r"This is [\d,]+ times as much \(likely [\d,.]+ to [\d,.]+\)", measured)
     assert "costs least in 0 of 100" in measured
     assert "If you own this machine already, the job adds only $0.0" in measured
+
+
+def test_a_sole_machine_has_nothing_to_be_ranked_against(tmp_path: Path) -> None:
+    """Its page says so, and does not blame a doubt of its times."""
+    project = write_project(tmp_path, [make_result(hardware="crate")])
+    shutil.rmtree(project / "specs/published")
+    page = site_of(project).pages["machines/crate.md"]
+    assert "not ranked against those of other machines (no other machine has a known time" in page
 
 
 def test_a_slow_inference_is_not_0_examples_a_second(tmp_path: Path) -> None:

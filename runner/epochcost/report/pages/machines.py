@@ -172,7 +172,8 @@ def _reason_not_ranked(
         return of_prices[0]
     if prices and all(price.currency != usual_currency for price in prices):
         return other_currency(prices[0].currency, usual_currency)
-    return next((remark for job in jobs for remark in job.here.remarks), "")
+    sole = "no other machine has a known time of its jobs" if jobs else ""
+    return next((job.here.reservation for job in jobs if not job.here.answers), sole)
 
 
 def _jobs_on_machine(report: Report, hardware: Hardware) -> Iterator[JobHere]:
