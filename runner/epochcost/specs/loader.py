@@ -186,23 +186,22 @@ def check_paths(paths: Iterable[Path], judge_graph: JudgeGraph | None = None) ->
     files: set[SpecFile] = set()
     faults: set[Fault] = set()
     doubts: set[Fault] = set()
+    tables: dict[Path, Path] = {}
     for tree in sorted({_specs_folder_of(path) for path in requested}):
         loaded = _load_specs(tree, judge_graph)
         files.update(loaded.files)
         faults.update(loaded.faults)
         doubts.update(loaded.doubts)
+        tables.update(_tables_of_apis(loaded.specs))
     places = {file.path for file in files} | {fault.path for fault in faults}
     for path in requested:
         if not any(place.is_relative_to(path) for place in places):
             raise InputError(f"{display_path(path)}: {_DEMAND}, found no spec there")
+    asked = {file for file in files if _is_asked(file.path, requested)}
+    # The rows of a table of APIs are checked with its spec.
+    requested += [tables[file.path] for file in asked if file.path in tables]
     return CheckReport(
-        tuple(
-            sorted(
-                file._replace(path=display_path(file.path))
-                for file in files
-                if _is_asked(file.path, requested)
-            )
-        ),
+        tuple(sorted(file._replace(path=display_path(file.path)) for file in asked)),
         _as_shown(fault for fault in faults if _is_asked(fault.path, requested)),
         _as_shown(doubt for doubt in doubts if _is_asked(doubt.path, requested)),
     )
@@ -307,11 +306,18 @@ def _placed_apis(
         spec.id: (spec, document.fault) for document, spec in specs if isinstance(spec, ApiPrice)
     }
     faults: list[Fault] = []
-    for document, spec in specs:
-        if isinstance(spec, ApiTable):
-            table = document.path.with_name(spec.table)
-            faults.extend(_add_table_rows(table, apis, model_ids))
+    for table in _tables_of_apis(specs).values():
+        faults.extend(_add_table_rows(table, apis, model_ids))
     return tuple(apis.values()), faults
+
+
+def _tables_of_apis(specs: Iterable[_PlacedSpec]) -> dict[Path, Path]:
+    """The CSV file of each spec of a table of APIs, by the path of the spec."""
+    return {
+        document.path: document.path.with_name(spec.table)
+        for document, spec in specs
+        if isinstance(spec, ApiTable)
+    }
 
 
 def _add_table_rows(

@@ -78,10 +78,11 @@ def test_a_discount_for_batches_is_a_number(tmp_path: Path) -> None:
     ],
 )
 def test_a_fault_has_its_line(tmp_path: Path, rows: tuple[str, ...], fault: str) -> None:
-    """Duplicate ids, unknown models, and bad cells or columns are faults at their line."""
+    """Bad rows are faults at their line, even if a check is only of the table's spec."""
     root = with_rows(tmp_path, *rows)
     faults = "\n".join(map(str, check_paths([root]).faults))
     assert fault in faults
+    assert fault in "\n".join(map(str, check_paths([root / "specs/api-tables/list.toml"]).faults))
     with pytest.raises(SpecError, match=r"list\.csv"):
         load_catalogue(root)
 
