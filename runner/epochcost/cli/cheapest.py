@@ -30,7 +30,6 @@ from epochcost.cli.choices import (
     Deadline,
     ShowAll,
     limits_of,
-    print_beyond_limits,
     print_choices,
     range_words,
 )
@@ -142,10 +141,8 @@ def _show(answer: CheapestAnswer, *, show_all: bool, wide: bool) -> None:
     listed = met if show_all else first_by(met, place_of)[:_MOST_SHOWN]
     hidden = 0 if show_all else len(answer.ordered) - len(listed)
     rows = [_row(candidate, answer) for candidate in listed]
-    print_choices(_HEADER, rows, drop=_DROP, wide=wide, hidden=hidden)
-    if show_all:
-        late = [_row(candidate, answer) for candidate in beyond]
-        print_beyond_limits(_HEADER, late, drop=_DROP, wide=wide)
+    late = [_row(candidate, answer) for candidate in beyond] if show_all else []
+    print_choices(_HEADER, rows, late, drop=_DROP, wide=wide, hidden=hidden)
     say("\n".join((*_explanation_lines(answer), "", *_left_out_texts(answer, show_all=show_all))))
 
 

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tomli
 import typer
 
-from epochcost.cli.bundled import own_catalogue, project_to_write
+from epochcost.cli.bundled import inputs_to_read, own_catalogue, project_to_write
 from epochcost.cli.terminal import DOCS, RESULTS, Format, print_json
 from epochcost.cost.estimate import Time
 from epochcost.errors import Fault, InputError, ModelError, SpecError, UsageError
-from epochcost.execute.folders import optional_cache_folder
 from epochcost.plan.binding import file_misfits, step_misfits
 from epochcost.report.publishing import link_faults
 from epochcost.specs.catalogue import Catalogue
@@ -185,13 +184,9 @@ def _show_results(checked: ResultsCheck, *, with_summaries: bool) -> None:
 
 def _check_budgets(*, as_json: bool) -> None:
     from epochcost.analysis.budgets import verdicts  # noqa: PLC0415
-    from epochcost.analysis.inputs import read_inputs  # noqa: PLC0415
 
     catalogue = _catalogue_or_faults({"budgets": ()} if as_json else None)
-    inputs = read_inputs(catalogue, [RESULTS], DOCS, optional_cache_folder("answers"))
-    for problem in inputs.problems:
-        typer.echo(problem, err=True)
-    judged = verdicts(inputs)
+    judged = verdicts(inputs_to_read(RESULTS, catalogue))
     if as_json:
         print_json({"budgets": judged, "faults": ()})
     else:

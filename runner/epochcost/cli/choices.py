@@ -52,6 +52,7 @@ def parse_money(text: str, name: str) -> tuple[Decimal, str | None]:
 def print_choices(
     header: Sequence[str],
     rows: Sequence[Sequence[str]],
+    beyond: Sequence[Sequence[str]] = (),
     *,
     drop: Sequence[str],
     wide: bool,
@@ -59,6 +60,7 @@ def print_choices(
 ) -> None:
     """Print a table of machines, then name the command-line options that show omitted parts of it.
 
+    ``beyond`` are the machines that miss the deadline or the budget, printed in a second table.
     ``hidden`` is the number of omitted rows. ``drop`` and ``wide`` are as for ``print_table``.
     """
     left_out = print_table(header, rows, drop=drop, wide=wide)
@@ -66,15 +68,9 @@ def print_choices(
     if left_out:
         more.append(f"{', '.join(left_out[:2])}{', …' if left_out[2:] else ''}: --wide")
     say(f"  … {'; '.join(more)}\n" if more else "")
-
-
-def print_beyond_limits(
-    header: Sequence[str], rows: Sequence[Sequence[str]], *, drop: Sequence[str], wide: bool
-) -> None:
-    """Print a table of the choices that miss the deadline or the budget, if there are any."""
-    if rows:
+    if beyond:
         say("Beyond the limits:\n")
-        print_table(header, rows, drop=drop, wide=wide)
+        print_table(header, beyond, drop=drop, wide=wide)
         say()
 
 

@@ -28,7 +28,6 @@ from epochcost.cli.choices import (
     how_known,
     left_out_lines,
     limits_of,
-    print_beyond_limits,
     print_choices,
 )
 from epochcost.cli.terminal import (
@@ -96,10 +95,8 @@ def finetune(
     """
     if rank is not None and method not in _WITH_ADAPTERS:
         raise UsageError(f"--rank: cannot be combined with --method {method}, without adapters")
-    total, limits = (
-        _total_tokens(examples, tokens, epochs, tokens_total),
-        limits_of(deadline, budget),
-    )
+    total = _total_tokens(examples, tokens, epochs, tokens_total)
+    limits = limits_of(deadline, budget)
     demand = TrainingDemand(
         model, method, total, tokens, precision, rank or DEFAULT_RANK, machines, limits
     )
@@ -113,11 +110,11 @@ def finetune(
 def _total_tokens(
     examples: int | None, example_tokens: int, epochs: int, epoch_tokens: str | None
 ) -> Decimal:
-    if (examples is None) == (epoch_tokens is None):
-        raise UsageError("expected either --examples or --tokens-total, such as 10B")
-    if epoch_tokens is not None:
+    if examples is not None and epoch_tokens is None:
+        return Decimal(examples * example_tokens * epochs)
+    if epoch_tokens is not None and examples is None:
         return parse_count(epoch_tokens, "tokens-total") * epochs
-    return Decimal((examples or 0) * example_tokens * epochs)
+    raise UsageError("expected either --examples or --tokens-total, such as 10B")
 
 
 def _show(answer: FinetuneAnswer, *, show_all: bool, wide: bool) -> None:
@@ -135,10 +132,8 @@ def _show(answer: FinetuneAnswer, *, show_all: bool, wide: bool) -> None:
     listed = met if show_all else by_hardware(met)[:_MOST_SHOWN]
     hidden = 0 if show_all else len(offers) - len(listed)
     rows = [_row(offer, answer) for offer in listed]
-    print_choices(_HEADER, rows, drop=_DROP, wide=wide, hidden=hidden)
-    if show_all:
-        late = [_row(offer, answer) for offer in beyond]
-        print_beyond_limits(_HEADER, late, drop=_DROP, wide=wide)
+    late = [_row(offer, answer) for offer in beyond] if show_all else []
+    print_choices(_HEADER, rows, late, drop=_DROP, wide=wide, hidden=hidden)
     say("\n".join(filter(None, _choice_sentences(answer, first.capitalize()))))
     say("\n".join((*_not_compared(answer), *left_out_lines(answer.refused, show_all=show_all))))
 

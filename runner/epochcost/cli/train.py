@@ -140,11 +140,8 @@ def train(work: WorkOptions, place: PlaceOptions) -> None:
 
 
 def _request(work: WorkOptions, place: PlaceOptions, catalogue: Catalogue) -> RepeatsRequest:
-    machine, model, recipe = (
-        catalogue.machine(place.hardware),
-        catalogue.model(work.model),
-        work.recipe(catalogue),
-    )
+    machine, model = catalogue.machine(place.hardware), catalogue.model(work.model)
+    recipe = work.recipe(catalogue)
     require_plausible(machine, detect_environment(), as_is=place.as_is)
     if place.provider == "cuda":
         require_cuda()
