@@ -15,6 +15,7 @@ from epochcost.measure.job import CarriedValue, Job, JobError, PlacementError
 from epochcost.measure.session import open_session
 from epochcost.measure.stepping import StepInputs, Stepper, graph_inputs, initial_parameters
 from epochcost.plan.trial import SessionSettings
+from graph_text import model_of_text
 
 POOL = np.arange(12, dtype=np.float32).reshape(3, 4) / 10
 CARRIED = (CarriedValue(input="w", output="w_next"), CarriedValue(input="v", output="v_next"))
@@ -121,6 +122,19 @@ def test_a_symbolic_shape_is_refused(job_of: Callable[..., Job], product: onnx.M
     product.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "batch"
     with pytest.raises(JobError, match=r"static shape.*'x'.*batch"):
         stepper_of(job_of(product, {"x": np.ones((1, 2, 4), "f4")}, {}, mode="inference"))
+
+
+@pytest.mark.parametrize("kind", ["uint8", "uint16", "uint32", "uint64"])
+def test_outputs_may_be_natural_numbers(kind: str) -> None:
+    """A model may return classes or counts in any type of natural numbers."""
+    number = onnx.TensorProto.DataType.Value(kind.upper())
+    cast = f"g (float[2] x) => ({kind}[2] y) {{ y = Cast <to = {number}> (x) }}"
+    session = open_session(model_of_text(cast).SerializeToString(), "cpu")
+    batches = {"x": np.array([[3, 7]], np.float32)}
+    step = Stepper(session, "cpu", "inference", StepInputs(batches, {}))
+    step()
+    assert step.output("y").dtype == kind
+    assert step.output("y").tolist() == [3, 7]
 
 
 def test_an_unreadable_archive_is_refused(counting: Job) -> None:

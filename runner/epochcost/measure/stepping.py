@@ -38,8 +38,11 @@ _DTYPES: dict[str, type[np.generic]] = {
     "tensor(int8)": np.int8,
     "tensor(uint8)": np.uint8,
     "tensor(int16)": np.int16,
+    "tensor(uint16)": np.uint16,
     "tensor(int32)": np.int32,
+    "tensor(uint32)": np.uint32,
     "tensor(int64)": np.int64,
+    "tensor(uint64)": np.uint64,
     "tensor(bool)": np.bool_,
 }
 _PLAIN = SessionSettings()
