@@ -8,7 +8,7 @@ import onnx
 import pytest
 
 from epochcost.errors import ModelError
-from epochcost.plan.binding import bind_model, carried_state
+from epochcost.plan.binding import bind_model, carried_state, graph_misfits
 from epochcost.specs.model import Input, Model
 from exports import merged
 from graph_text import model_of_text
@@ -123,3 +123,12 @@ def test_merged_tensors_are_taken_apart() -> None:
     """Tensors that an exporter merged are separate in the bound graph."""
     graph = bind_model(merged(), spec(dimensions={}), 8)
     assert taken_apart(graph) == ["1.norm.weight", "1.norm.bias"]
+
+
+def test_a_graph_without_inputs_and_outputs_is_said() -> None:
+    """The messages have "(none)" instead of an empty list."""
+    said = [str(misfit) for misfit in graph_misfits(onnx.ModelProto(), spec(dimensions={}))]
+    assert said == [
+        "graph: should have an output, has none",
+        "inputs[0].name: should name the graph's inputs (none), got 'x'",
+    ]

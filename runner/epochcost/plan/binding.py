@@ -165,7 +165,7 @@ def graph_misfits(graph: onnx.ModelProto, model: Model) -> Iterator[Misfit]:
     for term in model.training.terms if model.training else ():
         most, classes = scores.get(term.output, 0), (term.target and term.target.classes) or 0
         if term.output not in scores:
-            message = f"should name an output, {', '.join(scores)}, got {term.output!r}"
+            message = f"should name an output, {', '.join(scores) or '(none)'}, got {term.output!r}"
             yield Misfit(("training",), message)
         elif 0 < most < classes and term.loss != "sigmoid_cross_entropy":
             message = f"should have at most {most:,} classes for {term.output!r}, got {classes:,}"
@@ -174,7 +174,7 @@ def graph_misfits(graph: onnx.ModelProto, model: Model) -> Iterator[Misfit]:
 
 def _of_names_in_the_spec(graph: onnx.ModelProto, model: Model) -> Iterator[Misfit]:
     inputs = {*_fed(graph)} - {state.input for state in model.states}
-    expected = f"should name the graph's inputs {', '.join(sorted(inputs))}"
+    expected = f"should name the graph's inputs {', '.join(sorted(inputs)) or '(none)'}"
     for place, each in enumerate(model.inputs):
         if each.name not in inputs:
             yield Misfit(("inputs", place, "name"), f"{expected}, got {each.name!r}")
