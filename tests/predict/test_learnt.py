@@ -10,7 +10,13 @@ from pathlib import Path
 import pytest
 
 from epochcost.predict.design import Devices, Placed, designed
-from epochcost.predict.learnt import doubted_rows, framework_of, placed, placed_table
+from epochcost.predict.learnt import (
+    doubted_rows,
+    framework_of,
+    placed,
+    placed_table,
+    table_faults,
+)
 from epochcost.predict.rates import read_profiles, read_rates
 from epochcost.specs.catalogue import Catalogue
 
@@ -57,6 +63,20 @@ def test_a_compiled_model_is_another_framework_than_an_eager_one(
 ) -> None:
     """Rates of torch.compile, twice those of eager mode on some devices, are not merged with it."""
     assert framework_of(software) == framework
+
+
+def test_an_unknown_precision_is_a_fault(tmp_path: Path) -> None:
+    """A row of examples in a precision without a meaning would be taken for one in fp32."""
+    spec = tmp_path / "timm.toml"
+    spec.write_bytes((TABLES / "timm.toml").read_bytes())
+    text = (TABLES / "timm.csv").read_text(encoding="utf-8").replace(",infer,amp,", ",infer,fp61,")
+    (tmp_path / "timm.csv").write_text("".join(text.splitlines(keepends=True)[:2]), "utf-8")
+    (fault,) = table_faults(spec)
+    assert str(fault).endswith(
+        "timm.csv:2:1: precision: expected a text with a name such as fp32, "
+        'tf32 or mixed, got "fp61"'
+    )
+    assert all(table_faults(path) == () for path in TABLES.glob("*.toml"))
 
 
 def test_no_row_is_no_doubt(all_devices: Devices) -> None:

@@ -21,6 +21,8 @@ from epochcost.specs.hardware import Device
 # Texts of sources that mean products on tensor cores in 16 bits, or in TF32.
 _SIXTEEN_BITS = ("fp16", "bf16", "amp", "mixed", "int8", "int4", "fp8", "fp4", "half")
 _TF32 = "tf32"
+# Texts that mean, or are taken for, products in fp32.
+_FP32 = ("fp32", "float32", "gptq", "bnb")
 _WITHOUT_TENSOR_CORES = frozenset({"Kepler", "Maxwell", "Pascal", "CPU"})
 Precision = Literal["mixed", "tf32", "fp32"]
 _WORK_FEATURES = 7
@@ -92,6 +94,11 @@ def precision_of(text: str) -> Precision:
     if not label or any(word in label for word in _SIXTEEN_BITS):
         return "mixed"
     return "tf32" if _TF32 in label else "fp32"
+
+
+def names_precision(text: str) -> bool:
+    """Whether ``text`` is empty or has the name of a precision."""
+    return not text or any(word in text.casefold() for word in (*_SIXTEEN_BITS, _TF32, *_FP32))
 
 
 def usual_precision(device: Device) -> Precision:

@@ -23,7 +23,7 @@ from epochcost.graphs.profile import Profile
 from epochcost.predict.decoders.chips import read_processors
 from epochcost.predict.decoders.forms import read_forms
 from epochcost.predict.decoders.rows import OPTIONAL, REQUIRED, columns_of, read_lines
-from epochcost.predict.design import Devices, Placed, content_of, designed
+from epochcost.predict.design import Devices, Placed, content_of, designed, names_precision
 from epochcost.predict.process import (
     Design,
     Matrix,
@@ -38,7 +38,7 @@ from epochcost.results.kept import Keep
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.document import key_position
 from epochcost.specs.published import ObservationTable
-from epochcost.specs.wording import suggest_or_list
+from epochcost.specs.wording import describe, suggest_or_list
 from epochcost.statistics import group_by
 
 Profiles = Mapping[tuple[str, str], Profile]
@@ -129,7 +129,7 @@ def table_faults(spec: Path) -> tuple[Fault, ...]:
         named = ObservationTable.model_validate(tomli.loads(text))
     except (OSError, UnicodeDecodeError, tomli.TOMLDecodeError, ValidationError):
         return ()
-    rows: Callable[[Path], object] = read_rates
+    rows: Callable[[Path], object] = _require_precisions
     if named.kind == "tokens":
         rows = partial(read_lines, names=None, columns=columns_of(named))
     faults = [*_unknown_columns(spec, text, named.columns)]
@@ -145,6 +145,18 @@ def table_faults(spec: Path) -> tuple[Fault, ...]:
             except SpecError as error:
                 faults += error.faults
     return tuple(faults)
+
+
+def _require_precisions(table: Path) -> None:
+    """Raise SpecError for a table that cannot be read, or with an unknown precision."""
+    demand = "precision: expected a text with a name such as fp32, tf32 or mixed"
+    faults = [
+        Fault(table, rate.line, 1, f"{demand}, got {describe(rate.precision)}")
+        for rate in read_rates(table)
+        if not names_precision(rate.precision)
+    ]
+    if faults:
+        raise SpecError(faults)
 
 
 def _unknown_columns(spec: Path, text: str, columns: Iterable[str]) -> Iterator[Fault]:
