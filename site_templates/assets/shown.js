@@ -9,12 +9,15 @@
     if (window.document$) { window.document$.subscribe(start); } else { start(); }
   }
 
-  /* Load a script once, and return the variable of the window that it sets. */
+  /* Load a script once, and return the variable of the window that it sets. A failure is not the last try. */
   function loaded(address, variable) {
     loading[address] ??= new Promise((resolve, reject) => document.head.append(element("script", "", {
       src: address,
       onload: () => resolve(window[variable]),
-      onerror: () => reject(new Error(`cannot load ${address}`))
+      onerror: () => {
+        delete loading[address];
+        reject(new Error(`cannot load ${address}`));
+      }
     })));
     return loading[address];
   }

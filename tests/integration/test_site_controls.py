@@ -96,6 +96,22 @@ def test_an_address_without_such_a_model_keeps_the_first_page(site: Site) -> Non
     assert f"{chosen}/train" in page.evaluate("window.epochcostHome")
 
 
+def test_a_script_that_failed_to_load_is_loaded_again(site: Site) -> None:
+    """Data that a reader asked for without a connection arrive after the next question."""
+    page = site.tab()
+    page.goto(site.address + "index.html")
+    page.route("**/later.js", lambda route: route.abort())
+    load = "epochcostShown.loaded('later.js', 'later').catch(error => error.message)"
+    assert page.evaluate(load) == "cannot load later.js"
+    page.unroute("**/later.js")
+    page.route("**/later.js", lambda route: route.fulfill(
+        body="window.later = 1;", content_type="text/javascript",
+    ))  # fmt: skip
+    assert page.evaluate(load) == 1
+    assert site.complaints == ["Failed to load resource: net::ERR_FAILED"]
+    site.complaints.clear()
+
+
 def test_paper_shows_the_chart_of_the_chosen_job(site: Site) -> None:
     """Paper has the static chart, until another job's chart replaces it."""
     page = site.tab()
