@@ -254,7 +254,10 @@ class _HalfPrecisionRewriting:
         looks_up = node.op_type in _LOOKUPS and node.input[0] in self._masters
         of_angles = not self._angles.isdisjoint(node.output)
         typed = any(a.name in _TYPE_ATTRIBUTES and a.i == _FLOAT for a in node.attribute)
-        return node.op_type in self._wide or looks_up or of_angles or typed
+        is_scatter = node.op_type in ("ScatterElements", "ScatterND")
+        # ONNX Runtime's CPU provider cannot add, multiply or compare fp16 numbers in a scatter.
+        reduces = is_scatter and any(a.s not in (b"", b"none") for a in node.attribute)
+        return node.op_type in self._wide or looks_up or of_angles or typed or reduces
 
     def _convert_once(self, name: str, kind: int) -> str:
         """Convert the float value ``name`` to ``kind``, unless it was converted before.

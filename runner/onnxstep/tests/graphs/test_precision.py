@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from graph_text import Array, model_of_text
+from graph_text import Array, model_of_text, run
 from onnxstep.errors import ModelError
 from onnxstep.graphs.binding import bind_dimensions
 from onnxstep.graphs.parameters import materialise
@@ -160,3 +160,15 @@ def test_a_graph_with_branches_is_refused_by_name() -> None:
     )
     with pytest.raises(ModelError, match="branches and loops, got 'If'"):
         in_half_precision(plain, FP16)
+
+
+@pytest.mark.parametrize("reduction", ["add", "max"])
+def test_a_scatter_that_reduces_stays_in_fp32(reduction: str) -> None:
+    """ONNX Runtime runs a scatter with a reduction on the CPU, because the scatter stays fp32."""
+    graph = bound(
+        "g (float[3] x) => (float[3] y) <int64[2,1] i = {0, 0}, float[2] u = {1, 2}> "
+        f'{{ y = ScatterND <reduction = "{reduction}"> (x, i, u) }}'
+    )
+    x = np.array([0.5, 1, 2], np.float32)
+    expected = [3.5 if reduction == "add" else 2, 1, 2]
+    np.testing.assert_array_equal(run(in_half_precision(graph, FP16), {"x": x})["y"], expected)
