@@ -1,4 +1,4 @@
-"""`epochcost prices import`: output, files and exit codes."""
+"""`epochcost prices`: output, files and exit codes."""
 
 from __future__ import annotations
 
@@ -124,3 +124,11 @@ def test_no_such_file(project: Path) -> None:
     result = run(project, "", "none.csv", *OPTIONS)
     assert result.returncode == 1
     assert "Traceback" not in result.stderr
+
+
+def test_token_prices_of_a_future_day_are_refused(tmp_path: Path) -> None:
+    """`renew-apis --accept` would write rows that `check` refuses."""
+    options = ("--commit", "0123456789", "--as-of", "2999-01-01", "--accept")
+    result = ended_program(tmp_path, "prices", "renew-apis", ".", *options)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert result.stderr == "--as-of: expected a day in the past, got 2999-01-01\n"

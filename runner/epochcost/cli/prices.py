@@ -13,7 +13,7 @@ import typer
 
 from epochcost.cli.bundled import own_catalogue
 from epochcost.cli.terminal import WideTable, print_table
-from epochcost.errors import InputError
+from epochcost.errors import InputError, UsageError
 from epochcost.results.files import unwritable, write_atomically
 from epochcost.specs.prices.api_table import Commit, renewed
 from epochcost.specs.prices.importing import (
@@ -99,6 +99,8 @@ def renew_apis(
 
     Example: epochcost prices renew-apis models.dev --commit f3fc692299 --as-of 2026-07-02
     """
+    if as_of.date() > dt.datetime.now(dt.UTC).date():
+        raise UsageError(f"--as-of: expected a day in the past, got {as_of.date()}")
     catalogue = own_catalogue()
     spec = catalogue.api_tables.get(table)
     if spec is None:
