@@ -13,6 +13,7 @@ import pytest
 from epochcost.analysis.inputs import read_inputs
 from epochcost.errors import InputError
 from epochcost.results.environment import Conditions, fingerprint
+from epochcost.results.records import Result
 from epochcost.results.rounds import add_round
 from epochcost.results.sidecars import LIMIT_VERSION, BatchLimit, FailedSize
 from epochcost.results.store import MOST_BYTES, write_sidecar
@@ -86,27 +87,36 @@ def test_a_hostile_file(project: Path, name: str) -> None:
     assert words in the_fault(project, path)
 
 
-def test_words_that_a_terminal_would_obey(project: Path) -> None:
-    """Control characters in a stored end of a sweep are refused, however its folder is named."""
-    result = sound(project)
-    stored(project, result)
-    words = FailedSize(batch_size=64, words="\x1b[2J", of_memory=True)
-    limit = BatchLimit(
+def _end_of_sweep(result: Result, hardware: str, words: str) -> BatchLimit:
+    return BatchLimit(
         limit_version=LIMIT_VERSION,
         sweep_id=result.trial.model_copy(update={"batch_size": 0}).id,
         trial=result.trial,
-        hardware="local",
+        hardware=hardware,
         ended_at=dt.datetime(2026, 11, 21, tzinfo=dt.UTC),
         cause="memory",
         reason="out of memory",
         sizes=(32,),
-        failed=(words,),
+        failed=(FailedSize(batch_size=64, words=words, of_memory=True),),
         environment=result.environment,
     )
+
+
+def test_words_that_a_terminal_would_obey(project: Path) -> None:
+    """Control characters in a stored end of a sweep are refused, however its folder is named."""
+    limit = _end_of_sweep(sound(project), "local", "\x1b[2J")
     path = write_sidecar(project / "docs/data/results", limit)
     (fault,) = checked(project).faults
     assert (fault.path.name, "control characters" in fault.message) == (path.name, True)
     assert checked(project, path.parent / ".." / path.parent.name).faults == (fault,)
+
+
+def test_the_end_of_a_sweep_on_an_unknown_machine(project: Path) -> None:
+    """Records of every kind are refused if their machine has no spec."""
+    limit = _end_of_sweep(sound(project), "nowhere", "bad_alloc")
+    write_sidecar(project / "docs/data/results", limit)
+    (fault,) = checked(project).faults
+    assert fault.message == "hardware: expected a machine with a spec, got 'nowhere'"
 
 
 def test_one_bad_file_is_one_line(project: Path) -> None:

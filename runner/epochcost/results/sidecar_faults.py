@@ -59,29 +59,32 @@ def ceiling_remarks(root: Path, hosts: Container[object]) -> Iterator[tuple[str,
 
 
 def _messages(catalogue: Catalogue, record: Sidecar, now: dt.datetime) -> Iterator[str]:
+    if fault := unknown_machine(catalogue, record.hardware):
+        yield fault
+        return
     if isinstance(record, Trainings):
-        model = catalogue.models.get(record.model)
-        if model is None or model.training is None:
-            yield f"model: expected a model whose spec has training, got {record.model!r:.80}"
-        if record.dataset not in catalogue.datasets:
-            yield f"dataset: expected a data set with a spec, got {record.dataset!r:.80}"
+        yield from _training_messages(catalogue, record)
     if isinstance(record, ReportedRun):
         yield from spec_faults(catalogue, record)
     if isinstance(record, Ceilings | Trainings):
         yield from _environment_messages(catalogue, record, now)
-    if isinstance(record, Ceilings) and record.hardware in catalogue.hardware:
+    if isinstance(record, Ceilings):
         for ceiling in record.ceilings:
             yield from _beyond_the_device(catalogue, record, ceiling)
+
+
+def _training_messages(catalogue: Catalogue, record: Trainings) -> Iterator[str]:
+    model = catalogue.models.get(record.model)
+    if model is None or model.training is None:
+        yield f"model: expected a model whose spec has training, got {record.model!r:.80}"
+    if record.dataset not in catalogue.datasets:
+        yield f"dataset: expected a data set with a spec, got {record.dataset!r:.80}"
 
 
 def _environment_messages(
     catalogue: Catalogue, record: Ceilings | Trainings, now: dt.datetime
 ) -> Iterator[str]:
-    environment = record.environment
-    if fault := unknown_machine(catalogue, record.hardware):
-        yield fault
-        return
-    hardware = catalogue.hardware[record.hardware]
+    environment, hardware = record.environment, catalogue.hardware[record.hardware]
     faults = (
         wrong_clock("measured_at", record.measured_at, record.measured_at, now),
         edited_environment(environment),
