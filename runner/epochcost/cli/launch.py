@@ -47,7 +47,7 @@ from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.price import Price
 from epochcost.specs.target import Target
 from epochcost.statistics import group_by
-from epochcost.units import CONVERT, count_words, money, seconds
+from epochcost.units import count_words, money, seconds
 
 
 def launch(
@@ -156,7 +156,7 @@ def _parse_cap(cap: str | None, prices: Sequence[Price]) -> tuple[str, Decimal |
     amount, stated = parse_money(cap, "--cap") if cap is not None else (None, None)
     if stated not in (None, currency):
         price = f"{currency}, the currency of {prices[0].id}"
-        raise InputError(f"--cap: expected an amount in {price}, got {cap!r}: {CONVERT}")
+        raise InputError(f"--cap: expected an amount in {price}, got {cap!r}")
     return currency, amount
 
 
