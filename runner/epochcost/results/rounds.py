@@ -8,8 +8,10 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain, compress, islice
-from typing import TypeVar
+from statistics import fmean
+from typing import Any, TypeVar
 
 from epochcost.results.environment import Conditions, Energy, MeteredEnergy
 from epochcost.results.records import Measurement, Result, Round, StopReason
@@ -82,34 +84,26 @@ def _joined_conditions(rounds: Sequence[Round]) -> Conditions | None:
     if not by_round:
         return None
     fullest = max(by_round, key=lambda conditions: conditions.device_memory_bytes or 0)
+    mean = partial(fmean, weights=[conditions.seconds for conditions in by_round])
+
+    def joined(join: Joined[Any], name: str) -> Any:
+        return _join_if_all_known(join, [getattr(conditions, name) for conditions in by_round])
+
     return Conditions(
         seconds=sum(conditions.seconds for conditions in by_round),
-        others_cpus=_time_weighted_mean(by_round, "others_cpus"),
-        steal_share=_time_weighted_mean(by_round, "steal_share"),
-        frozen_seconds=_join_if_all_known(
-            sum, (conditions.frozen_seconds for conditions in by_round)
-        ),
-        throttles=_distinct_items([conditions.throttles for conditions in by_round]),
-        devices=_distinct_items([conditions.devices for conditions in by_round]),
+        others_cpus=joined(mean, "others_cpus"),
+        steal_share=joined(mean, "steal_share"),
+        frozen_seconds=joined(sum, "frozen_seconds"),
+        throttles=joined(_distinct_items, "throttles"),
+        devices=joined(_distinct_items, "devices"),
         device_memory_bytes=fullest.device_memory_bytes,
         device_memory_meter=fullest.device_memory_meter,
         unknown={name: why for conditions in by_round for name, why in conditions.unknown.items()},
     )
 
 
-def _distinct_items(lists: Sequence[tuple[ValueT, ...] | None]) -> tuple[ValueT, ...] | None:
-    if None in lists:
-        return None
-    return tuple(dict.fromkeys(item for items in lists for item in items or ()))
-
-
-def _time_weighted_mean(by_round: Sequence[Conditions], field_name: str) -> float | None:
-    values = [getattr(conditions, field_name) for conditions in by_round]
-    if None in values:
-        return None
-    seconds = [conditions.seconds for conditions in by_round]
-    weighted = sum(value * weight for value, weight in zip(values, seconds, strict=True))
-    return float(weighted) / sum(seconds)
+def _distinct_items(lists: Iterable[tuple[ValueT, ...]]) -> tuple[ValueT, ...]:
+    return tuple(dict.fromkeys(chain.from_iterable(lists)))
 
 
 def _join_if_all_known(join: Joined[ValueT], values: Iterable[ValueT | None]) -> ValueT | None:
