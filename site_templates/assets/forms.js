@@ -2,7 +2,7 @@
 (() => {
   "use strict";
 
-  const NUMBER = /^(\d*\.?\d+(e-?\d\d?)?)?$/; // as the form's fields write them, or empty
+  const NUMBER = /^(-?\d*\.?\d+(e[-+]?\d\d?)?)?$/i; // as fields accept them without a warning, or empty
 
   /* By name only: a form also has its fields by number, and a length. */
   function fields(form) { return Array.from(form.elements).filter(field => field.name); }

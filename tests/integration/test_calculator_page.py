@@ -86,6 +86,17 @@ def test_an_address_fills_in_only_what_a_hand_could(site: Site) -> None:
         assert text_of(ask(site, f"?{address}#{address}")) == plain, address
 
 
+@pytest.mark.parametrize("text", ["1E2", "1e+2", ".5", "-0"])
+def test_a_number_keeps_its_spelling_in_the_address(site: Site, text: str) -> None:
+    """The address that the form writes gives the same answer."""
+    page = ask(site, "?model=net")
+    page.locator("[name=budget]").fill(text)
+    wait_until(page, "location.search.includes('budget=')")
+    again = ask(site, page.evaluate("location.search"))
+    assert again.get_by_role("alert").count() == 0
+    assert text_of(again) == text_of(page)
+
+
 def test_what_a_hand_fills_in_beyond_the_bounds_does_not_count(site: Site) -> None:
     """The form marks it, and answer and address ignore it."""
     page = ask(site, "")
