@@ -48,9 +48,9 @@ class Choice(_Part):
     )
     cost: Interval
     seconds: Interval = Field(validation_alias="time")
-    batch_size: int | None = Field(description="null for estimates")
+    batch_size: int | None = Field(description="null for estimates and for the job tokens")
     software: str = Field(description="software that runs the job; empty for estimates")
-    precision: str = Field(description="fp32, tf32 or mixed; empty if unknown")
+    precision: str = Field(description="such as fp32, mixed or bf16; empty if unknown")
     evidence: str = Field(
         validation_alias="mark",
         description="measured, published, predicted or estimated, and whether the price is assumed",
