@@ -18,7 +18,7 @@ from epochcost.cli.refusals import A_DAY
 from epochcost.cli.terminal import ids, pairs
 from epochcost.errors import InputError, UsageError
 from epochcost.results.environment import Gpu
-from epochcost.specs.catalogue import KINDS, current_prices
+from epochcost.specs.catalogue import KINDS, Catalogue, current_prices
 from epochcost.specs.draft import new_spec, require, spec_values, typed
 from epochcost.specs.hardware import Accelerator
 from epochcost.specs.loader import BUNDLED, load_catalogue
@@ -126,22 +126,23 @@ def price(
     require({key: texts[key] for key in needed})
     machine = str(texts["hardware"])
     day = _day(texts["as_of"]) if texts["as_of"] else dt.datetime.now(dt.UTC).date()
+    catalogue = own_catalogue()
     # Another amount on the same day corrects a price, so the id of that price is not avoided.
     used_ids = {
         price.id
-        for price in own_catalogue().prices_of(machine)
+        for price in catalogue.prices_of(machine)
         if (price.as_of, price.region) != (day, texts["region"])
     }
     defaults = {
         "id": dated_id(f"{machine}-{plan}", day, used_ids),
         "plan": plan,
-        "provider": texts["provider"] or own_catalogue().machine(machine).provider,
+        "provider": texts["provider"] or catalogue.machine(machine).provider,
         "currency": "USD",
         "billing": "prorated" if plan == "owned" else "per-second",
     }
     texts = {**texts, "as_of": day.isoformat()}
     values = spec_values("prices", {key: text or defaults.get(key) for key, text in texts.items()})
-    if (current := _matching_current_price(values)) is not None:
+    if (current := _matching_current_price(catalogue, values)) is not None:
         current_values = current.model_dump(exclude_defaults=True)
         copied = [key for key in ("sku", "billing") if not texts[key] and key in current_values]
         values.update((key, current_values[key]) for key in copied)
@@ -161,13 +162,13 @@ def _day(text: str) -> dt.date:
         raise InputError(f"--as-of: expected {A_DAY}, got {text!r:.80}") from None
 
 
-def _matching_current_price(values: Mapping[str, Any]) -> Price | None:
+def _matching_current_price(catalogue: Catalogue, values: Mapping[str, Any]) -> Price | None:
     """The only current price with the plan and region in ``values``; None if none or several match.
 
     A price without a region matches any. Raises InputError if only ``values`` lacks a region.
     """
     plan = {key: values[key] for key in ("hardware", "provider", "plan", "currency")}
-    current = current_prices(own_catalogue().prices_of(plan["hardware"]))
+    current = current_prices(catalogue.prices_of(plan["hardware"]))
     same = [price for price in current if price.model_dump(include={*plan}) == plan]
     placed = next((price for price in same if price.region and not values["region"]), None)
     if placed is not None:
