@@ -10,7 +10,6 @@ import pytest
 from bill_programs import answers
 from epochcost.cost.jobs import (
     answered_seconds,
-    failures_paid,
     machines_for_load,
     million_program,
     serving_program,
@@ -23,7 +22,6 @@ def test_failures_and_machines_of_trainings() -> None:
 
     Machines that answer 10,000 requests for 200 dollars answer a million for 20,000.
     """
-    assert failures_paid(Decimal(8), Decimal("0.2")) == 2
     inputs = {"total": 8, "elapsed": 3600, "failed": "0.2", "times": 1000}
     job = answers(training_program(), {name: Decimal(value) for name, value in inputs.items()})
     assert job == {"failures": 2, "each": 10, "total": 10_000, "machines": 2}

@@ -30,9 +30,9 @@ def weightless(
     """
     if destination.suffix != ".onnx":
         raise UsageError(f"--out: expected a file name that ends in .onnx, got {destination}")
-    drawn = without_weights(model)
     if destination.exists():
         raise UsageError(f"--out: expected a new file, got {destination}, which exists: remove it")
+    drawn = without_weights(model)
     data = drawn.SerializeToString(deterministic=True)
     write_atomically(destination, data, unwritable)
     typer.echo(

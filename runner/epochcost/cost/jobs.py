@@ -15,11 +15,6 @@ _MONTH_SECONDS = Decimal(HOURS_PER_BILLED_MONTH * 3600)
 _LATE = Decimal("0.01")
 
 
-def failures_paid(cost: Decimal, failing: Decimal) -> Decimal:
-    """Expected cost of failed runs for each success, if runs fail with probability ``failing``."""
-    return failing / (_ONE - failing) * cost
-
-
 def machines_for_load(per_second: Decimal, request_seconds: Decimal, busy: Decimal) -> Decimal:
     """Number of machines for a load; none is busy for more than the share ``busy`` of the time."""
     return maximum(_ONE, ceiling(per_second * request_seconds / busy))
@@ -46,7 +41,8 @@ def training_program() -> Json:
     ``failed`` of a failure, and the number ``times`` of trainings in a month.
     """
     total, elapsed, failed, times = map(symbol, ("total", "elapsed", "failed", "times"))
-    failures = failures_paid(total, failed)
+    # With the probability p of a failure, p / (1 - p) failures are expected for each success.
+    failures = failed / (_ONE - failed) * total
     each = total + failures
     return answers_program(
         {
