@@ -150,7 +150,11 @@ def cost_by_load(
             f"{requests}. Machines have list prices, and their idle time is billed, too. Higher "
             "loads need more machines. Machines that are cheapest at none of the loads are left "
             "out. "
-            + ("Dashed lines are the cheapest APIs." if drawn[-1].is_api else "No API has a comparable price.")
+            + (
+                "Dashed lines are the cheapest APIs."
+                if drawn[-1].is_api
+                else "No API is comparable."
+            )
         ),
         data=ChartData(tuple(_line_points(drawn)), currency),
         source=source,
