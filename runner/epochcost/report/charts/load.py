@@ -153,7 +153,7 @@ def cost_by_load(
             + (
                 "Dashed lines are the cheapest APIs."
                 if drawn[-1].is_api
-                else "No API is comparable."
+                else "No API has a comparable price."
             )
         ),
         data=ChartData(tuple(_line_points(drawn)), currency),
