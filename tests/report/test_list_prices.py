@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Sequence
 from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +18,7 @@ from epochcost.report.list_prices import (
     past_prices,
 )
 from epochcost.report.site import build
+from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Accelerator, Hardware
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.price import Price
@@ -98,19 +100,32 @@ source = "made up for a test"
 """
 
 
-def test_list_prices_are_in_the_usual_currency_at_the_cheapest_region(tmp_path: Path) -> None:
-    """A project in euros has list prices, and the past prices are of the region listed."""
-    project = write_project(tmp_path)
+def _catalogue_of(project: Path, plans: Sequence[tuple[str, int, int]]) -> Catalogue:
+    """Specs of a project with these plans only: region, year and amount."""
     for folder in ("prices", "published"):
         for path in (project / "specs" / folder).glob("*.toml"):
             path.unlink()
-    for region, year, amount in (("a", 2025, 7), ("a", 2026, 9), ("b", 2025, 5), ("b", 2026, 4)):
+    for region, year, amount in plans:
         name = f"{region}-{year}"
         text = (
             f"id = '{name}'\nregion = '{region}'\nas_of = {year}-07-01\namount = {amount}\n{_PLAN}"
         )
         (project / f"specs/prices/{name}.toml").write_text(text, encoding="utf-8")
-    catalogue = load_catalogue(project)
+    return load_catalogue(project)
+
+
+def test_the_newest_of_equal_list_prices_is_shown(tmp_path: Path) -> None:
+    """Two regions have the same price; the day of the newer one counts."""
+    catalogue = _catalogue_of(write_project(tmp_path), [("a", 2025, 4), ("b", 2026, 4)])
+    listed = list_prices(catalogue)["box"]
+    assert (listed.hour, listed.as_of) == (Decimal(4), dt.date(2026, 7, 1))
+
+
+def test_list_prices_are_in_the_usual_currency_at_the_cheapest_region(tmp_path: Path) -> None:
+    """A project in euros has list prices, and the past prices are of the region listed."""
+    project = write_project(tmp_path)
+    plans = [("a", 2025, 7), ("a", 2026, 9), ("b", 2025, 5), ("b", 2026, 4)]
+    catalogue = _catalogue_of(project, plans)
     listed = list_prices(catalogue)["box"]
     assert (listed.hour, listed.currency) == (Decimal(4), "EUR")
     past = past_prices(catalogue.prices_of("box"), listed.currency)

@@ -66,11 +66,15 @@ def list_prices(catalogue: Catalogue) -> dict[str, Listed]:
     currency = usual_currency(price.currency for price in catalogue.prices.values()) or "USD"
     machines = {}
     for name, hardware in catalogue.hardware.items():
-        offered = on_demand_hours(current_prices(catalogue.prices_of(name)), currency)
-        days = [(hour, price.as_of) for price, hour in offered]
-        hour, as_of = min(days, default=(None, None))
-        machines[name] = Listed(hardware, hour, as_of, currency)
+        price, hour = _cheapest_on_demand(catalogue.prices_of(name), currency) or (None, None)
+        machines[name] = Listed(hardware, hour, price.as_of if price else None, currency)
     return machines
+
+
+def _cheapest_on_demand(prices: Iterable[Price], currency: str) -> tuple[Price, Decimal] | None:
+    # Of equal prices, such as those of two regions, the newest.
+    newest_first = sorted(current_prices(prices), key=lambda price: price.as_of, reverse=True)
+    return min(on_demand_hours(newest_first, currency), key=itemgetter(1), default=None)
 
 
 def on_demand_hours(prices: Iterable[Price], currency: str) -> Iterator[tuple[Price, Decimal]]:
@@ -143,8 +147,7 @@ def past_prices(prices: Sequence[Price], currency: str) -> list[tuple[dt.date, D
 
     The result is sorted by day, and empty if no current price is in ``currency``.
     """
-    offered = on_demand_hours(current_prices(prices), currency)
-    cheapest = min(offered, key=itemgetter(1), default=None)
+    cheapest = _cheapest_on_demand(prices, currency)
     if cheapest is None:
         return []
     dated = [cheapest[0], *(price for price in prices if supersedes(cheapest[0], price))]
