@@ -359,6 +359,9 @@ def test_batch_sizes_that_are_as_accurate(shell: Shell) -> None:
     assert "Of batch sizes known to reach 91.6 %, the cheapest is 64" in out
     assert "The accuracy misses it for batch sizes 32, 512." in out
     assert shell.json()["batch"]["batch_size"] == 64
+    _, out, _ = shell.run("--model", "tiny", "--deadline", "40m")
+    (sentence,) = (line for line in out.splitlines() if line.startswith("Of batch sizes known"))
+    assert sentence.endswith(", beyond the limits.")
 
 
 def test_a_price_that_nobody_confirms_never_stands_alone(shell: Shell) -> None:

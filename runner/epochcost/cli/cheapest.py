@@ -305,9 +305,10 @@ def _batch_accuracy_sentences(answer: CheapestAnswer) -> Iterator[str]:
         )
         return
     if batch.choice is not None:
+        beyond = "" if answer.demand.limits.met_by(batch.choice) else ", beyond the limits"
         yield (
             f"Of batch sizes known to reach {plain(batch.demanded)} %, the cheapest is "
-            f"{batch.batch_size}: {name_of(batch.choice)}."
+            f"{batch.batch_size}: {name_of(batch.choice)}{beyond}."
         )
     for verb, sizes in (("misses it", batch.less_accurate), ("is unknown", batch.unknown)):
         if sizes:
