@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
 
@@ -133,7 +134,8 @@ def _needed_bytes_by_trial(
 ) -> Iterator[tuple[str, int]]:
     yield from _decoder_bytes_by_trial(facts, trials)
     steps = [trial for trial in trials if not trial.work.decodes]
-    for (model, mode, provider, _), swept in group_by(steps, _sweep).items():
+    settings = attrgetter("model", "mode", "provider", "precision")
+    for (model, mode, provider, _), swept in group_by(steps, settings).items():
         sweep = sorted(swept, key=lambda trial: trial.batch_size)
         # If the largest batch size fits, smaller ones are taken to fit and are not counted.
         counted = _memory_bytes(facts, model, mode, provider, sweep[-1:])
@@ -152,10 +154,6 @@ def _decoder_bytes_by_trial(
             needed = bytes_of(trial.batch_size, trial.work.length)
             factors = _TIMES_FP32 if trial.provider == "cpu" else _DECODERS_ON_GPUS
             yield trial.id, math.ceil(needed * factors.get(trial.precision, 1))
-
-
-def _sweep(trial: Trial) -> tuple[str, Mode, Provider, Precision]:
-    return trial.model, trial.mode, trial.provider, trial.precision
 
 
 def _memory_bytes(

@@ -140,7 +140,8 @@ def run_sweep(run: RunContext, sweep: Sweep, outcomes: dict[str, Outcome]) -> tu
         if isinstance(happened, Finished | Skipped | Failed):
             outcomes[visit.trial.id] = happened
         if isinstance(happened, Failed | Exhausted):
-            points.append(failed_point(size, happened.error))
+            reason = str(happened.error).splitlines()[0]
+            points.append(SizeFailure(size, reason, is_out_of_memory(happened.error)))
         else:
             points.append(measured_point(happened.result))
             results.append(happened.result)
@@ -312,11 +313,6 @@ def measured_point(result: Result) -> MeasuredSize:
     summary = summary_of(result)
     low = max(summary.interval.low, _LOWEST_SHARE * summary.mean)
     return MeasuredSize(result.trial.batch_size, low, summary.mean, summary.interval.high)
-
-
-def failed_point(batch_size: int, error: EpochcostError) -> SizeFailure:
-    """The record of a batch size that failed, with the error's first line as the reason."""
-    return SizeFailure(batch_size, str(error).splitlines()[0], is_out_of_memory(error))
 
 
 def trial_room_bytes(trial: Trial) -> int | None:

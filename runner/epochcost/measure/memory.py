@@ -44,9 +44,9 @@ def available_memory_bytes() -> int:
     Respects control groups and ``ulimit``, and spares a sixteenth of ``memory_limit_bytes``.
     """
     free = min(psutil.virtual_memory().available, *_free_bytes_in_groups(), memory_limit_bytes())
-    limit = ulimit_bytes()
     spared = memory_limit_bytes() // _SPARED_PART
-    return max(1, free - spared if limit is None else min(free - spared, limit))
+    ulimit, _ = resource.getrlimit(_LIMITED)
+    return max(1, free - spared if ulimit == resource.RLIM_INFINITY else min(free - spared, ulimit))
 
 
 def _free_bytes_in_groups() -> Iterator[int]:
@@ -145,12 +145,6 @@ def limit_memory(limit_bytes: int) -> None:
     needed = _process_status_bytes("VmData") + max(0, limit_bytes - _process_status_bytes("VmRSS"))
     bound = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
     resource.setrlimit(_LIMITED, (bound, hard))
-
-
-def ulimit_bytes() -> int | None:
-    """The memory limit, in bytes, that ``ulimit`` sets for this process; None without a limit."""
-    soft, _ = resource.getrlimit(_LIMITED)
-    return None if soft == resource.RLIM_INFINITY else soft
 
 
 def _process_status_bytes(field: str) -> int:
