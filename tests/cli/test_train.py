@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from called_program import exit_code
+from epochcost.errors import InputError
 from epochcost.results.store import load_sidecars
 from epochcost.results.trainings import Repeat, Trainings
 from heeded_signals import heeded_signals
@@ -54,6 +55,25 @@ def test_repeats_to_a_target_are_priced_and_stored(
     weights.unlink()
     assert exit_code("train", *arguments) == 0
     assert f"{weights}: not there any more, or trained with" in capsys.readouterr().out
+
+
+def test_a_training_whose_price_is_not_applicable_is_shown_without_cost(
+    tmp_path: Path,
+    paths: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A training with CUDA at a price per vCPU has no cost; times and weights are shown."""
+
+    def share(*_: object) -> None:
+        raise InputError("assumed-local: this plan prices vCPUs and no accelerator")
+
+    monkeypatch.setattr("epochcost.cost.estimate.share", share)
+    arguments = ("--model", "digits-mlp", "--epochs", "1", *paths)
+    assert exit_code("train", *arguments) == 0
+    output = capsys.readouterr().out
+    assert "no cost: assumed-local: this plan prices vCPUs and no accelerator\n" in output
+    assert f"weights: {tmp_path / 'to'}" in output
 
 
 @pytest.mark.slow

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from epochcost.analysis.accuracy import accuracy_trainings
+from epochcost.cost import Estimate
 from epochcost.report.pages import accuracy, machines
 from epochcost.report.pages.page import Page, Report
 from epochcost.report.templates import environment, render
@@ -114,7 +115,9 @@ def test_time_and_cost_are_of_those_that_got_there(report: Report, page: Page) -
     (training,) = accuracy_trainings(report.inputs)
     assert training.seconds.mean == 5400
     assert training.cost is not None
-    assert training.cost.mean == pytest.approx(float(training.cost_of(5400)))
+    cost = training.cost_of(5400)
+    assert isinstance(cost, Estimate)
+    assert training.cost.mean == pytest.approx(float(cost.mean))
     assert training.accuracy is not None
     assert training.accuracy.mean == pytest.approx((0.9 + 0.92 + 0.8) / 3)
     text = unescape(render(environment(REPOSITORY / "site_templates"), page))
@@ -124,6 +127,16 @@ def test_time_and_cost_are_of_those_that_got_there(report: Report, page: Page) -
     assert "at an assumed price on This machine" in text
     assert "2 of 3 repeats reached it" in text
     assert "<b>signs" not in render(environment(REPOSITORY / "site_templates"), page)
+
+
+def test_a_training_on_a_gpu_has_no_cost_at_a_price_per_vcpu(tmp_path: Path) -> None:
+    """The page and its chart show the training without a cost."""
+    record = _record(128, "accuracy>=0.9", _repeat(0, "reached", 3600, 0.9))
+    report = _report(tmp_path, record.model_copy(update={"provider": "cuda"}))
+    (page,) = accuracy.pages(report)
+    text = unescape(render(environment(REPOSITORY / "site_templates"), page))
+    assert "Accuracy ≥ 0.9: 60 min on This machine" in text
+    assert "assumed price" not in text
 
 
 def test_a_machine_with_trainings_is_not_unmeasured(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from decimal import Decimal
 from operator import attrgetter
 
 from epochcost.analysis.inputs import Inputs
-from epochcost.cost import Usage, share
+from epochcost.cost import Cost, Estimate, MachineTime, Time
 from epochcost.results.trainings import Repeat, Spread, Trainings, spread
 from epochcost.specs.catalogue import Catalogue, usual_price
 from epochcost.specs.hardware import Hardware
@@ -60,17 +60,16 @@ class AccuracyTraining:
 
     @property
     def cost(self) -> Spread | None:
-        """Mean and spread of cost over the same repeats as ``seconds``; None without a price."""
-        if self.price is None:
-            return None
-        return spread([float(self.cost_of(repeat.seconds)) for repeat in self.counted])
+        """Mean and spread of cost over the same repeats as ``seconds``; None if it is unknown."""
+        costs = [self.cost_of(repeat.seconds) for repeat in self.counted]
+        known = [float(cost.mean) for cost in costs if isinstance(cost, Estimate)]
+        return spread(known) if known else None
 
-    def cost_of(self, seconds: float) -> Decimal:
-        """Cost of using the machine for ``seconds``; callers check that the price is known."""
-        assert self.price is not None, "callers check that there is a price"
+    def cost_of(self, seconds: float) -> Cost:
+        """Cost of using the machine for ``seconds``; Unpriced without an applicable price."""
         vcpus = self.machine.vcpus or self.record.environment.logical_cpus
-        usage = Usage(Decimal(repr(seconds)), 1, vcpus, self.record.provider == "cuda")
-        return share(self.price, usage).total
+        time, accelerated = Time.exact(Decimal(repr(seconds))), self.record.provider == "cuda"
+        return MachineTime(time, vcpus, accelerated, shared=True).cost(self.price)
 
 
 def accuracy_trainings(inputs: Inputs) -> tuple[AccuracyTraining, ...]:

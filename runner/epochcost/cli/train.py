@@ -16,6 +16,7 @@ from epochcost.cli import terminal
 from epochcost.cli.bundled import own_catalogue
 from epochcost.cli.interruption import INTERRUPTED, noted_signals
 from epochcost.cli.terminal import RESULTS, ids, log, print_table, say, with_option_groups
+from epochcost.cost import Cost, Estimate, Unpriced
 from epochcost.errors import InputError
 from epochcost.execute.training import (
     Follower,
@@ -221,7 +222,7 @@ def _show_trainings(run: AccuracyTraining, request: RepeatsRequest) -> None:
             f"{each.steps:,}",
             f"{each.steps / record.epoch_steps:.1f}",
             seconds(each.seconds),
-            _dollars(run, float(run.cost_of(each.seconds))) if run.price else "no price",
+            _cost_words(run.cost_of(each.seconds)),
             f"{each.curve[-1].loss:.4g}",
             f"{each.curve[-1].accuracy:.2%}",
         )
@@ -233,10 +234,7 @@ def _show_trainings(run: AccuracyTraining, request: RepeatsRequest) -> None:
     aimed = record.aim != _ALL_EPOCHS
     counted = f"{reached} of {len(record.repeats)} reached it; " if aimed else ""
     say(f"{record.aim}: {counted}time {_interval(run.seconds, seconds)}")
-    if run.cost is not None and run.price is not None:
-        assumed = ", an assumed price" if run.price.assumed else ""
-        cost = _interval(run.cost, lambda value: _dollars(run, value))
-        say(f"cost {cost} at {run.price.id}{assumed}")
+    say(_cost_sentence(run))
     say(f"accuracy {_interval(run.accuracy, lambda value: f'{value:.2%}')}")
     waiting = sum(each.waiting_seconds for each in record.repeats)
     say(f"waiting for data: {share(waiting / sum(each.seconds for each in record.repeats))}")
@@ -245,9 +243,18 @@ def _show_trainings(run: AccuracyTraining, request: RepeatsRequest) -> None:
     say(f"weights: {weights}{'' if weights.exists() else missing}")
 
 
-def _dollars(run: AccuracyTraining, amount: float) -> str:
-    assert run.price is not None, "callers check that there is a price"
-    return money(Decimal(repr(amount)), run.price.currency)
+def _cost_words(cost: Cost) -> str:
+    return money(cost.mean, cost.currency) if isinstance(cost, Estimate) else "no price"
+
+
+def _cost_sentence(run: AccuracyTraining) -> str:
+    cost = run.cost_of(run.seconds.mean)
+    if isinstance(cost, Unpriced):
+        return f"no cost: {cost.reason}"
+    assert run.cost is not None, "the price of one repeat is applicable to all"
+    currency, assumed = cost.currency, ", an assumed price" if cost.assumed else ""
+    amount = _interval(run.cost, lambda value: money(Decimal(repr(value)), currency))
+    return f"cost {amount} at {cost.price_id}{assumed}"
 
 
 def _interval(spread: Spread, text: Callable[[float], str]) -> str:

@@ -9,6 +9,7 @@ from statistics import fmean
 from typing import Annotated, Any
 
 from epochcost.analysis.accuracy import AccuracyTraining
+from epochcost.cost import Estimate
 from epochcost.report.charts import axes, theme
 from epochcost.report.charts.data import ChartData, Ends, Shown, distinct
 from epochcost.report.charts.figure import LEAST_POINTS, Figure, day_range
@@ -94,10 +95,11 @@ def _learning_points(name: str, training: AccuracyTraining) -> Iterator[Learning
         values = [point.accuracy for point in points]
         seconds = fmean(point.seconds for point in points)
         if seconds > 0:
+            cost = training.cost_of(seconds)
             yield LearningPoint(
                 name,
                 step,
                 seconds,
-                float(training.cost_of(seconds)) if training.price else None,
+                float(cost.mean) if isinstance(cost, Estimate) else None,
                 (min(values), fmean(values), max(values)),
             )
