@@ -28,7 +28,7 @@ from epochcost.fleet.station import Launch, Station, Waits
 from epochcost.plan.cell import Cell
 from epochcost.plan.trial import Trial
 from epochcost.specs.catalogue import Catalogue
-from epochcost.specs.target import IDLE_MINUTES, Slurm, Target
+from epochcost.specs.target import IDLE_MINUTES, PINNED_RUNTIME, Slurm, Target
 
 _FAULT_PASSES = 0.8
 
@@ -315,7 +315,7 @@ def simulated_cells(hardware: str, count: int) -> list[Cell]:
         minimum_samples=10,
         budget_seconds=Decimal(1),
     )
-    kind = hardware, "cpu", ""
+    kind = hardware, "cpu", PINNED_RUNTIME
     return [Cell(kind, f"{_digest(hardware)}{number:08x}", trial, 1) for number in range(count)]
 
 
