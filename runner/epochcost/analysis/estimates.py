@@ -118,13 +118,11 @@ def _estimates_by_plan(
 
 def _full_training_flops(inputs: Inputs, model: Model) -> Decimal | None:
     """FLOPs of a full training; None if unknown, or if a graph's training fits a common GPU."""
-    catalogue = inputs.catalogue
-    if model.declared is not None:
-        return training_flops(model, None)
-    counted = arithmetic_of_model(catalogue, model, inputs.cache)
-    if counted is None or counted.parameters * _BYTES_PER_PARAMETER <= _LARGE_BYTES:
+    catalogue, cache = inputs.catalogue, inputs.cache
+    if model.declared is None and states_bytes(catalogue, model, cache) <= _LARGE_BYTES:
         return None
-    return training_flops(model, counted.forward_flops)
+    counted = arithmetic_of_model(catalogue, model, cache)
+    return training_flops(model, counted.forward_flops if counted else None)
 
 
 def trains_large_models(hardware: Hardware) -> bool:
