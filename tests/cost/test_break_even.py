@@ -25,7 +25,7 @@ from epochcost.errors import InputError
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Accelerator, Hardware
 from epochcost.specs.price import Price
-from epochcost.specs.terms import Commitment
+from epochcost.specs.terms import Commitment, Component
 from price_plans import figures, owned, plan, rented
 
 ZERO = Decimal(0)
@@ -173,6 +173,11 @@ PRICES = (
     rental("in-euros", "same", currency="EUR"),
     rental("of-fewer", "fewer"),
     rental("of-plain", "plain"),
+    plan(
+        id="by-the-run",
+        hardware="same",
+        components=(Component(label="run", amount=Decimal(3), per="run"),),
+    ),
 )
 
 
@@ -188,7 +193,7 @@ CATALOGUE = Catalogue(
 
 
 def test_the_same_accelerators_make_a_substitute() -> None:
-    """A substitute is another plan in the same currency with equal accelerators and number."""
+    """A substitute is another hourly plan in the same currency with equal accelerators."""
     (found,) = rents_alike(CATALOGUE, OWN)
     assert (found.price.id, found.speed, found.why) == ("of-same", 1, "the same kind of machine")
 
