@@ -73,16 +73,15 @@ def test_weights_in_constant_nodes_are_drawn(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [np.nan, np.inf])
 def test_a_file_that_could_not_be_read_again_is_not_written(tmp_path: Path, number: float) -> None:
-    """Weights that are no numbers are refused, and an existing file is kept."""
+    """Weights that are no numbers are refused, and no file is written."""
     model = model_of_text(NORMALISED)
     weights = np.array([[number, 1], [2, 3]], np.float32)
     model.graph.initializer[0].CopyFrom(onnx.numpy_helper.from_array(weights, "w"))
     onnx.save(model, tmp_path / "model.onnx")
-    (tmp_path / "drawn.onnx").write_text("before")
     done = run(tmp_path, "model.onnx", "-o", "drawn.onnx")
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert done.stderr.startswith("model.onnx: ")
-    assert (tmp_path / "drawn.onnx").read_text() == "before"
+    assert not (tmp_path / "drawn.onnx").exists()
 
 
 def test_data_that_does_not_fill_its_shape_is_refused(tmp_path: Path) -> None:
@@ -115,9 +114,10 @@ def test_the_command_says_what_it_wrote(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("drawn.onnx: ")
     assert done.stdout.endswith(f"; {count:,} parameters are drawn\n")
-    wrong = run(tmp_path, "none.onnx", "-o", "drawn.onnx")
+    wrong = run(tmp_path, "none.onnx", "-o", "other.onnx")
     assert (wrong.returncode, wrong.stderr.count("\n")) == (1, 1)
     assert run(tmp_path, "built.onnx", "-o", "drawn").returncode == 2
+    assert "which exists" in run(tmp_path, "none.onnx", "-o", "drawn.onnx").stderr
 
 
 def test_a_file_of_old_initializers_is_read_back(tmp_path: Path) -> None:
