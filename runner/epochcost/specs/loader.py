@@ -170,8 +170,7 @@ def load_catalogue(root: Path) -> Catalogue:
         raise InputError(f"{display_path(tree)}: {_DEMAND}, found no spec there")
     files = {f"{document.kind}/{spec.id}": document.path for document, spec in loaded.specs}
     specs: dict[str, Any] = {
-        name.replace("-", "_"): _by_id(spec for _, spec in loaded.specs if isinstance(spec, kind))
-        for name, kind in KINDS.items()
+        name.replace("-", "_"): _by_id(_of_kind(loaded.specs, kind)) for name, kind in KINDS.items()
     }
     specs["apis"] = _by_id(loaded.apis)
     return Catalogue(root=root, files=MappingProxyType(files), **specs)
@@ -267,14 +266,14 @@ def _with_doubts_marked(
     specs: Sequence[_PlacedSpec], apis: Sequence[_PlacedApi]
 ) -> tuple[tuple[_PlacedSpec, ...], tuple[ApiPrice, ...], list[Fault]]:
     """Mark the implausible prices; return all specs, the prices of APIs, and the doubts."""
-    hardware = {spec.id: spec for _, spec in specs if isinstance(spec, Hardware)}
-    prices = (spec for _, spec in specs if isinstance(spec, Price) and spec.hardware in hardware)
+    hardware = _by_id(_of_kind(specs, Hardware))
+    prices = (price for price in _of_kind(specs, Price) if price.hardware in hardware)
     rented, tokens = rented_doubts(prices, hardware), api_doubts(api for api, _ in apis)
     doubts = [fault(tokens[api.id]) for api, fault in apis if api.id in tokens]
     judged: list[_PlacedSpec] = []
-    devices = {name: spec for _, spec in specs if isinstance(spec, Device) for name in spec.names}
+    devices = {name: device for device in _of_kind(specs, Device) for name in device.names}
     doubts += _device_doubts(specs)
-    sources = [spec for _, spec in specs if isinstance(spec, Published)]
+    sources = _of_kind(specs, Published)
     timed = {timing.hardware for source in sources for timing in source.timings}
     for document, spec in specs:
         if isinstance(spec, Hardware):
@@ -294,7 +293,7 @@ def _with_doubts_marked(
 
 def _device_doubts(specs: Sequence[_PlacedSpec]) -> Iterator[Fault]:
     documents = {spec.id: document for document, spec in specs if isinstance(spec, Device)}
-    for device, finding in device_doubts(spec for _, spec in specs if isinstance(spec, Device)):
+    for device, finding in device_doubts(_of_kind(specs, Device)):
         yield documents[device.id].fault(finding)
 
 
@@ -372,6 +371,10 @@ def _remove_key_at(value: Any, key_path: Sequence[str]) -> None:
 def _graphs_beside(tree: Path) -> Path | None:
     folder = tree.parent / "models"
     return folder if tree.name == FOLDER and folder.is_dir() else None
+
+
+def _of_kind(specs: Iterable[_PlacedSpec], kind: type[SpecT]) -> list[SpecT]:
+    return [spec for _, spec in specs if isinstance(spec, kind)]
 
 
 def _by_id(specs: Iterable[SpecT]) -> Mapping[str, SpecT]:
