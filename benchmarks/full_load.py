@@ -77,8 +77,8 @@ def full_loads(rows: Iterable[TokenRow]) -> list[TokenRow]:
         loads,
         lambda row: (
             *(row.line.cells[name] for name in ("software", "model", "machine", "chip")),
-            row.question.software, row.question.count, row.question.precision, row.question.prompt,
-            row.question.output,
+            row.question.software, row.line.devices, row.question.count, row.question.precision,
+            row.question.prompt, row.question.output,
         ),
     )  # fmt: skip
     return [max(group, key=lambda row: row.tokens_per_second or 0) for group in groups.values()]
@@ -97,12 +97,13 @@ def compared(
         engine = engines[question.software]
         machine = Machine("published", None, row.line.cells["machine"], "cuda", None)
         memory = float(device.memory_gib) * _GIB
-        place = Place(machine, device, question.count, memory, None)
+        place = Place(machine, device, row.line.devices, memory, None)
         spare = 0.9 * memory * question.count - question.weight_bytes
         room = spare / (2 * form.cached_numbers_per_token)
         if room < form.kept_tokens(sum(lengths)):
             continue
-        at_once = 0 if row.seconds is None else round(question.sequences)
+        of_copy = question.sequences * question.count / row.line.devices
+        at_once = 0 if row.seconds is None else round(of_copy)
         layout = _PublishedLayout(place, engine, form, question.count, room, at_once)
         requests = Requests(Decimal(1), *map(int, lengths))
         precision: Any = question.precision
@@ -112,7 +113,7 @@ def compared(
             ends = capacity.request.high, capacity.request.mean, capacity.request.low
             low, mean, high = (question.output / float(seconds) for seconds in ends)
             comparison = Comparison(
-                question.software, question.model, device.chip, question.count, requests.prompt,
+                question.software, question.model, device.chip, place.count, requests.prompt,
                 requests.output, row.tokens_per_second or 0, mean, low, high, capacity.sequences,
             )  # fmt: skip
             yield comparison, row

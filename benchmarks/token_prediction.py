@@ -211,6 +211,7 @@ def _full_load_cases(learnt: Sequence[TokenRow], observed: Sequence[TokenRow]) -
         rows = [row for row in loads if _pair(row) in held_out]
         for rate, row in compared(ServingForecaster(remaining), rows):
             question = replace(row.question, sequences=rate.sequences, interleaved=True)
+            at_once = rate.sequences * rate.devices / question.count
             yield Case(
                 f"{rate.software}, {rate.model}",
                 chip_of(question.device, question.precision).generation,
@@ -219,7 +220,7 @@ def _full_load_cases(learnt: Sequence[TokenRow], observed: Sequence[TokenRow]) -
                 1 / rate.predicted,
                 1 / rate.high,
                 1 / rate.low,
-                rooflines.seconds(replace(row, question=question)) / rate.sequences,
+                rooflines.seconds(replace(row, question=question)) / at_once,
             )
 
 

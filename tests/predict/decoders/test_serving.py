@@ -236,7 +236,8 @@ def test_rates_at_full_load_are_learnt_from(
     Sequences are powers of two. An L4 has room for 212 of 256 tokens.
     """
     asked = replace(question, device=catalogue.devices[device], prompt=128, output=128)
-    timed = replace(rows[0], question=replace(asked, sequences=sequences), seconds=sequences / 10.0)
+    line = replace(rows[0].line, cells={**rows[0].line.cells, "count": "1"})
+    timed = TokenRow(line, replace(asked, sequences=sequences), sequences / 10.0, None)
     loaded = replace(
         timed, question=replace(asked, sequences=1), seconds=None, tokens_per_second=10.0
     )
@@ -246,3 +247,19 @@ def test_rates_at_full_load_are_learnt_from(
     )
     assert full == same
     assert full.seconds > now.seconds
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_a_rate_of_several_copies_counts_as_that_of_each(
+    rows: tuple[TokenRow, ...], question: ServingQuestion, known: bool
+) -> None:
+    """Eight devices with a copy of the model each are learnt from as one with an eighth as much."""
+
+    def row(devices: int) -> TokenRow:
+        cells = {**rows[0].line.cells, "count": str(devices)}
+        asked = replace(question, sequences=4 * devices if known else 1)
+        seconds = 0.1 if known else None
+        return TokenRow(replace(rows[0].line, cells=cells), asked, seconds, 40.0 * devices)
+
+    single, eight = (ServingForecaster([row(devices)]).seconds([question]) for devices in (1, 8))
+    assert eight == pytest.approx(single)

@@ -172,9 +172,14 @@ class ServingForecaster:
 
 
 def _with_seconds(row: TokenRow) -> TokenRow | None:
-    question = row.question
+    """The row of a copy of the model, whose ``count`` devices share each layer; None without time.
+
+    Devices that hold whole layers serve about as many sequences as copies of the model.
+    """
+    question, copies = row.question, row.line.devices / row.question.count
     if row.seconds is not None:
-        return row
+        sequences = max(1.0, question.sequences / copies)
+        return replace(row, question=replace(question, sequences=sequences))
     if isinstance(question.device, CpuForm) or not row.tokens_per_second:
         return None
     spare = USABLE_MEMORY * float(question.device.memory_gib) * _GIB * question.count
@@ -188,7 +193,7 @@ def _with_seconds(row: TokenRow) -> TokenRow | None:
     return replace(
         row,
         question=replace(question, sequences=sequences),
-        seconds=sequences / row.tokens_per_second,
+        seconds=sequences * copies / row.tokens_per_second,
     )
 
 
