@@ -83,7 +83,7 @@ def rent_or_buy(comparison: Comparison, machines: Mapping[str, Hardware]) -> Ren
             for name, price in plans
         ],
     )
-    points = [*_line(f"{owned}, bought", "bought", comparison.month)]
+    points = [*_line(owned, "bought", comparison.month)]
     for rented, name in zip(drawn, map(one_line, names), strict=True):
         points += _line(name, "rented", rented.month)
         if (hours := rented.crossing.hours) is not None:
