@@ -110,8 +110,9 @@ def renew_apis(
     path = catalogue.files[f"api-tables/{table}"].with_name(spec.table)
     apis = () if accept else catalogue.apis.values()
     renewal = renewed(path, folder, Commit(commit, as_of.date()), apis)
+    remedy = "" if accept else ", --accept writes it"
     for name, reason in renewal.doubted.items():
-        typer.echo(f"doubted: {name}: {reason}: its row stays unchanged, --accept writes it")
+        typer.echo(f"doubted: {name}: {reason}: its row stays unchanged{remedy}")
     for name in renewal.gone:
         typer.echo(f"{name}: the checkout offers it no more; its row stays unchanged, delete it")
     write_atomically(path, renewal.text.encode(), unwritable)

@@ -77,6 +77,15 @@ def test_a_doubted_change_is_left_out(table: Path) -> None:
     assert renewed(table, table.parent, _SOURCE).changed == ("they-new",)
 
 
+def test_an_invalid_price_is_never_written(table: Path) -> None:
+    """A new price that a check would refuse is left out, even if all changes are accepted."""
+    new = table.parent / "providers/they/models/new.toml"
+    new.write_text("[cost]\ninput = 1\noutput = 2\ncache_read = 3\n")
+    renewal = renewed(table, table.parent, _SOURCE)
+    assert (renewal.text, renewal.changed) == (table.read_text(), ())
+    assert "should be at most the input's price" in renewal.doubted["they-new"]
+
+
 def test_a_checkout_is_demanded(table: Path) -> None:
     """Another folder, or a file of another form, is refused before anything is written."""
     with pytest.raises(InputError, match="expected a checkout"):

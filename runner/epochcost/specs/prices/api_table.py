@@ -146,7 +146,7 @@ class Renewal:
     """The new text of a table, and the ids of its changed rows.
 
     ``gone`` are rows whose file in models.dev is missing, has no prices or is deprecated.
-    ``doubted`` has reasons why new prices are implausible. These rows keep their old prices.
+    ``doubted`` has reasons why new prices are implausible or invalid. These rows stay unchanged.
     """
 
     text: str
@@ -165,9 +165,9 @@ class Commit(NamedTuple):
 def renewed(table: Path, folder: Path, source: Commit, apis: Iterable[ApiPrice] = ()) -> Renewal:
     """Update a table of token prices from ``folder``, a checkout of models.dev at ``source``.
 
-    Rows from other sources stay. A new price is rejected if it is implausible, compared with the
-    old price and ``apis``. Without ``apis``, none is rejected. Raises InputError without providers,
-    or for an unreadable file.
+    Rows from other sources stay. A new price is rejected if it is invalid, or if it is implausible,
+    compared with the old price and ``apis``. Without ``apis``, no valid price is rejected. Raises
+    InputError without providers, or for an unreadable file.
     """
     if not (folder / "providers").is_dir():
         raise InputError(f"{folder}: expected a checkout of {_REPOSITORY}, with providers/")
@@ -205,11 +205,11 @@ def _csv_text(rows: Sequence[Mapping[str, str]]) -> str:
 
 
 def _renewal_doubts(market: ApiMarket, row: Mapping[str, str], new_row: Mapping[str, str]) -> str:
-    if not market.apis:
-        return ""
     before, after = (next(judged_row(cells, None)) for cells in (row, new_row))
     if isinstance(after, str):
         return after
+    if not market.apis:
+        return ""
     changes = change_doubts(before, after) if isinstance(before, ApiPrice) else ()
     return "; ".join((*changes, *map(str, market.reasons(after))))
 
