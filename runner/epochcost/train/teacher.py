@@ -260,7 +260,8 @@ class Teacher:
     @property
     def example_bytes(self) -> int:
         """Bytes that all inputs and targets take in one example."""
-        return sum(field.example_bytes for field in (*self.fields, *self.targets))
+        inputs = sum(field.example_bytes for field in self.fields)
+        return inputs + sum(target.example_bytes for target in self.targets)
 
     def draw(self, stream: int, index: int, size: int) -> dict[str, NDArray[Any]]:
         """Draw batch ``index``, of ``size`` examples, from the endless sequence ``stream``.
