@@ -220,6 +220,21 @@ def test_loadgen_measures_in_a_single_round() -> None:
     assert rounds == {"batch": 2, "offline": 1}
 
 
+def test_the_largest_settings_of_a_study_are_planned() -> None:
+    """A trial accepts every number that a study may hold."""
+    serving = {"server_latency_ms": 1_000_000, "maximum_delay_ms": 1_000_000}
+    largest = study(
+        models=["mlp"],
+        scenarios=["batch", "server"],
+        sampling={"budget_seconds": 1_000_000},
+        serving=serving,
+        cuda={"memory_limit_gib": Decimal("0.0625")},
+    )
+    trials = plan_study(BOTH, largest, HOST, graphs=GRAPHS).trials
+    assert {trial.budget_seconds for trial in trials} == {1_000_000}
+    assert "server" in {trial.work.scenario for trial in trials}
+
+
 def test_a_server_without_a_bound_is_left_out() -> None:
     """The scenario server is left out if the model declares no bound of latency."""
     served = study(models=["mlp"], providers=["cpu"], modes=["inference"], scenarios=SCENARIOS)

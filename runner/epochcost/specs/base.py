@@ -181,6 +181,8 @@ Percentage = Annotated[Number, Field(ge=0, le=100), AfterValidator(_percentage)]
 # Power usage effectiveness; 150 for 1.5 is refused.
 Pue = Annotated[Positive, Field(ge=1, le=10)]
 PositiveInt = Annotated[int, Field(gt=0, le=LARGEST)]
+# A time in a trial: 11 days at most in seconds.
+TrialTime = Annotated[Positive, Field(le=1_000_000)]
 # Key paths of the spec whose values we could not check in a source, such as
 # `training.optimizer.epsilon`, without positions in arrays.
 Unconfirmed = Annotated[

@@ -22,6 +22,7 @@ from epochcost.specs.base import (
     Source,
     Spec,
     Text,
+    TrialTime,
     Unconfirmed,
     distinct,
     key,
@@ -130,7 +131,7 @@ class Inference(Spec):
     """Batch sizes and latency bound for inference with the model."""
 
     batch_sizes: Choices[PositiveInt] = key("Examples in a run of the model.", [1])
-    server_latency_ms: Positive | None = optional(
+    server_latency_ms: TrialTime | None = optional(
         "Latency bound in MLPerf Inference's scenario server, in milliseconds.", 15
     )
 

@@ -14,11 +14,13 @@ from epochcost.specs.base import (
     NamedSpec,
     NonNegative,
     Notes,
+    Number,
     Percentage,
     Positive,
     PositiveInt,
     Spec,
     Text,
+    TrialTime,
     key,
     optional,
 )
@@ -104,7 +106,7 @@ class Sampling(Spec):
     minimum_samples: Annotated[int, Field(ge=10, le=MOST_SAMPLES)] = key(
         "Least number of timed steps.", 30, default=30
     )
-    budget_seconds: Positive = key(
+    budget_seconds: TrialTime = key(
         "Longest time of a trial's warm-up and samples together, in seconds.",
         20,
         default=Decimal(20),
@@ -118,7 +120,7 @@ class Serving(Spec):
     the oldest sample has waited for ``maximum_delay_ms``.
     """
 
-    server_latency_ms: Positive | None = optional(
+    server_latency_ms: TrialTime | None = optional(
         "Latency bound in the scenario server, in milliseconds; by default, the bound in the "
         "model's spec.",
         15,
@@ -130,7 +132,7 @@ class Serving(Spec):
         "Largest batch of the server, in samples; by default, the largest batch size of inference.",
         32,
     )
-    maximum_delay_ms: NonNegative = key(
+    maximum_delay_ms: Annotated[NonNegative, Field(le=1_000_000)] = key(
         "Longest wait of a sample for a full batch, in milliseconds.", 5, default=Decimal(0)
     )
 
@@ -142,7 +144,7 @@ class Cuda(Spec):
     graphs: bool = key(
         "Whether a step is recorded once as a CUDA graph and replayed.", default=False
     )
-    memory_limit_gib: Positive | None = optional(
+    memory_limit_gib: Annotated[Number, Field(ge=0.0625, le=1_000_000)] | None = optional(
         "Limit of ONNX Runtime's memory arena on the device, in GiB.", 8
     )
 
