@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 from steps import rounds
 from steps.cases import OURS, SUBJECTS, Case
 from steps.prepared import prepared
@@ -125,9 +126,11 @@ def _losses(options: argparse.Namespace) -> Iterator[str]:
     subject = next(subject for subject in SUBJECTS if subject.model == options.model)
     batch = min(subject.batch_sizes)
     ours, reference = (
-        _first(Case(subject, batch, 0, provider)) for provider in (options.provider, "cpu")
+        np.array(_first(Case(subject, batch, 0, provider)))
+        for provider in (options.provider, "cpu")
     )
-    difference = max(abs(a - b) / abs(b) for a, b in zip(ours, reference, strict=True))
+    # NaN if any loss is NaN, unlike the built-in max.
+    difference = np.max(abs(ours - reference) / abs(reference))
     cells = f"{ours[0]:.5g} | {ours[-1]:.5g} | {reference[-1]:.5g} | {difference:.1e}"
     yield f"| {options.model} | {batch} | {cells} |"
 

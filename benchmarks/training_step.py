@@ -10,7 +10,8 @@ first command measures missing cases and adds each to docs/data/training-steps.j
 ``--prepare`` does everything but the timing, so that a timed run finds compiled code. ``--peaks``
 only measures the memory of epochcost's steps again, on a busy machine too. The second command
 writes the tables of docs/explanation/performance.md and the ratios on the site, and prints the
-cases in which PyTorch is faster.
+cases in which PyTorch is faster. The exit code is 1 if a contender failed in this run; the records
+say why.
 
 ``--device cuda`` compares with PyTorch's eager mode and torch.compile on a GPU, in more precisions.
 Steps are then timed in bursts, since PyTorch queues them. Use a separate file of records.
@@ -51,12 +52,13 @@ def main(mode: Mode = "training", write: Callable[..., list[str]] = table.write)
         _measure_peaks(records, options)
     elif options.table:
         print("\n".join(write(records.all, ROOT)))
-    else:
-        _measure(records, options)
+    elif _measure(records, options):
+        sys.exit(1)
 
 
-def _measure(records: Records, options: argparse.Namespace) -> None:
-    begun = time.monotonic()
+def _measure(records: Records, options: argparse.Namespace) -> int:
+    """Measure what is missing; returns the number of contenders that failed."""
+    begun, failed = time.monotonic(), 0
     if not options.prepare and options.device == "cpu":
         _note_machine(records, options.threads)
     for case in _cases(options):
@@ -65,8 +67,9 @@ def _measure(records: Records, options: argparse.Namespace) -> None:
         missing = records.missing(case.key, options.contenders)
         for group in (missing[at : at + _TOGETHER] for at in range(0, len(missing), _TOGETHER)):
             if options.most_seconds and time.monotonic() - begun > options.most_seconds:
-                return
-            _compare(records, case, group, options)
+                return failed
+            failed += _compare(records, case, group, options)
+    return failed
 
 
 def _measure_peaks(records: Records, options: argparse.Namespace) -> None:
@@ -119,8 +122,8 @@ def _note_machine(records: Records, threads: Sequence[int]) -> None:
 
 def _compare(
     records: Records, case: Case, contenders: Sequence[str], options: argparse.Namespace
-) -> None:
-    """Check and time contenders beside epochcost; record failures with their reasons."""
+) -> int:
+    """Check and time contenders beside epochcost; record failures and return their number."""
     pythons = {name: interpreter(name, CACHE / "environments") for name in (OURS, *contenders)}
     compared = losses.compared(ROOT, CACHE, case, pythons)
     unlike = {name: result.reason for name, result in compared.items() if result.reason}
@@ -139,6 +142,7 @@ def _compare(
         print(f"{case.key}: prepared", flush=True)
     else:
         _keep(records, case, compared, timed, failed)
+    return len(failed)
 
 
 def _keep(
