@@ -31,6 +31,7 @@ def session(root: Path, timed: Timed) -> dict[str, Any]:
         },
         "start_seconds": dict(timed.start_seconds),
         "peak_bytes": dict(timed.peak_bytes),
+        "versions": {name: version for name, version in timed.versions.items() if version},
     }
 
 

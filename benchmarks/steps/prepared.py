@@ -17,7 +17,7 @@ from epochcost.specs.loader import load_catalogue
 from steps.cases import Case, subjects
 from steps.prepare import prepare, prepare_inference
 
-_PACKAGES = ("execute", "graphs", "measure", "train")
+_PACKAGES = ("execute", "graphs", "measure", "plan", "specs", "train")
 _STAMP = "made-of.txt"
 
 
@@ -44,9 +44,11 @@ def prepared(root: Path, cache: Path, case: Case, *, dropout: bool = True) -> Pa
 
 
 def _stamp(root: Path, model: str) -> str:
-    """Digest of the code that builds and takes a step, the model's spec and the graph."""
+    """Digest of the code of all contenders' steps, the model's spec and the graph."""
     package, library = Path(epochcost.__path__[0]), Path(onnxstep.__path__[0])
-    folders = [library, *(package / name for name in _PACKAGES)]
+    folders = [library, *(package / name for name in _PACKAGES), Path(__file__).parent]
+    # PyTorch's steps run the modules of the exporters.
+    folders.append(root / "models")
     sources = [path for folder in folders for path in sorted(folder.rglob("*.py"))]
     named = load_catalogue(root).model(model)
     files = [*sources, root / "models" / named.graph, root / "specs" / "models" / f"{model}.toml"]

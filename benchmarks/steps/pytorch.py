@@ -77,6 +77,7 @@ class PyTorch:
     """PyTorch in eager mode as ``work.Contender``."""
 
     compiled = False
+    version = f"torch=={torch.__version__}, cudnn {torch.backends.cudnn.version()}"
     fused: Mapping[str, bool] = MappingProxyType({})
 
     def __init__(self, work: Work, threads: int) -> None:

@@ -40,12 +40,13 @@ class Timed:
     """Seconds of a step by contender, one number for each round.
 
     ``start_seconds`` include compiling and the first step. ``peak_bytes`` is the peak memory
-    without libraries, weights and data.
+    without libraries, weights and data. ``versions`` name the program, if it says so.
     """
 
     seconds: Mapping[str, Sequence[float]]
     start_seconds: Mapping[str, float]
     peak_bytes: Mapping[str, int]
+    versions: Mapping[str, str | None]
 
 
 class Process(LineProcess):
@@ -117,6 +118,7 @@ def take_turns(
         seconds,
         {name: answer["start_seconds"] for name, answer in ready.items()},
         {name: answer["peak_bytes"] for name, answer in ready.items()},
+        {name: answer["version"] for name, answer in ready.items()},
     )
     return timed, failed
 

@@ -255,7 +255,8 @@ def _on_gpu(records: Records) -> dict[str, Any]:
     """Median ratios on a GPU by model, precision, batch size and the contender's title."""
     models: dict[str, Any] = {}
     for key, record in sorted(records["cases"].items()):
-        model, batch, _, _, precision = key.split("/")
+        model, batch, _, device, precision = key.split("/")
+        assert device == "cuda", f"{key}: expected records of a GPU"
         medians = {name: round(s.middle, 3) for name, s in ratios(record).items()}
         models.setdefault(model, {}).setdefault(precision, {})[batch] = medians
     return models

@@ -74,6 +74,7 @@ def _serve(contender: Contender, answers: TextIO, *, queued: bool) -> None:
         answers,
         start_seconds=round(first_seconds, 3),
         peak_bytes=resident_bytes("VmHWM") - before,
+        version=getattr(contender, "version", None),
     )
     for _ in sys.stdin:
         _say(answers, seconds=queued_burst(contender) if queued else burst(contender))

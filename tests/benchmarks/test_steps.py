@@ -13,6 +13,9 @@ from inference import TRAINING
 from steps.cases import SUBJECTS, cases
 from steps.figures import Spread, ratio, ratios, step_seconds
 from steps.losses import Compared, judged
+from steps.machine import session
+from steps.prepared import _stamp
+from steps.rounds import Timed
 from steps.table import BEGIN, CUDA, DOCUMENT, END, INFERENCE, SITE, write
 from tables import DATA
 
@@ -101,3 +104,24 @@ def test_every_subject_is_in_the_catalogue_at_two_batch_sizes() -> None:
     all_cases = list(cases([], [], [1, 2]))
     assert len({case.key for case in all_cases}) == len(all_cases) == 4 * len(SUBJECTS)
     assert all((ROOT / f"specs/models/{s.model}.toml").is_file() for s in SUBJECTS)
+
+
+def test_a_session_names_the_programs_that_say_their_version() -> None:
+    """Records of a GPU say which PyTorch they compare with, whatever interpreter ran it."""
+    figures = {"ours": 1.0, "eager": 2.0}
+    versions = {"ours": None, "eager": "torch==2.13.0"}
+    timed = Timed({"ours": [1.0], "eager": [2.0]}, figures, dict.fromkeys(figures, 1), versions)
+    assert session(ROOT, timed)["versions"] == {"eager": "torch==2.13.0"}
+
+
+def test_a_changed_module_of_pytorch_makes_a_case_outdated(tmp_path: Path) -> None:
+    """The losses that are stored beside a case come from the exporters' modules too."""
+    (tmp_path / "specs").symlink_to(ROOT / "specs")
+    models = tmp_path / "models"
+    models.mkdir()
+    for path in (ROOT / "models").iterdir():
+        (models / path.name).symlink_to(path)
+    before = _stamp(tmp_path, "mnist-mlp")
+    (models / "export_mnist_mlp.py").unlink()
+    (models / "export_mnist_mlp.py").write_text("changed")
+    assert _stamp(tmp_path, "mnist-mlp") != before
