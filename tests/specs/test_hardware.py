@@ -48,7 +48,7 @@ def test_compute_capability_comes_from_the_device() -> None:
 @pytest.mark.parametrize(
     ("update", "doubt"),
     [
-        ({"memory_gib": Decimal(24576)}, "24576 contradicts the 24 of L4 in devices/"),
+        ({"memory_gib": Decimal(24576)}, "24576 contradicts the 22.5 of L4 in devices/"),
         ({"power_watts": Decimal("0.072")}, "0.072 contradicts the 72 of L4 in devices/"),
         ({"memory_gib": Decimal("22.5")}, ""),
         ({"name": "L4 24GB"}, '"L4 24GB" is the name of no device in devices/; did you mean "L4"?'),

@@ -233,7 +233,7 @@ def test_rates_at_full_load_are_learnt_from(
 ) -> None:
     """A row without a batch size counts as one with the most sequences that fit, at most 256.
 
-    Sequences are powers of two. An L4 has room for 212 of 256 tokens.
+    Sequences are powers of two. An L4 has room for 169 of 256 tokens.
     """
     asked = replace(question, device=catalogue.devices[device], prompt=128, output=128)
     line = replace(rows[0].line, cells={**rows[0].line.cells, "count": "1"})
