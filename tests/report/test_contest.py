@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
 from calculator_data import predicted_rows
 from epochcost.analysis.inputs import Inputs
 from epochcost.report.charts.contest import cost_ratios
-from epochcost.report.pages.machines import JobHere
+from epochcost.report.pages.machines import JobHere, _jobs_on_machine
 from epochcost.report.pages.page import Report
 from epochcost.report.ranking import Contest, contest
 
@@ -56,3 +57,16 @@ def test_a_machines_page_says_how_likely_it_is_cheaper(report: Report, predicted
     )
     assert re.fullmatch(r"[\d.]+ to [\d.]+, cheaper here in (under )?\d+ of 100", here.likely)
     assert itself.likely == ""
+
+
+def test_a_machine_with_other_software_is_compared_with_the_models_choice(
+    report: Report, predicted: Contest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The cheapest machine of a job is the same on the pages of all machines."""
+    other = replace(predicted.machines[1], hardware="crate")
+    contests = {"train": replace(predicted, beside=(Contest("full", (other,)),))}
+    monkeypatch.setattr(Report, "contests_of", lambda *_: contests)
+    crate = report.catalogue.hardware["crate"]
+    one = next(iter(_jobs_on_machine(report, crate)))
+    assert (one.best, one.here) == (predicted.cheapest, other)
+    assert (one.factor > 1, one.quickest, one.odds, one.likely) == (True, False, None, "")

@@ -30,7 +30,9 @@ from epochcost.units import count_words, money
 class JobHere:
     """A job at its lowest cost on a machine (``here``) and on the cheapest machine (``best``).
 
-    ``machines`` is the number of compared machines, ``quickest`` whether ``here`` is the fastest.
+    ``best`` and the fastest machine are those of the model's page, whatever software is known
+    ``here``. ``machines`` is the number of compared machines, ``quickest`` whether ``here`` is the
+    fastest. ``odds`` is None if ``here`` is known with other software than ``best``.
     """
 
     workload: Workload
@@ -187,10 +189,15 @@ def _jobs_on_machine(report: Report, hardware: Hardware) -> Iterator[JobHere]:
             )
             # A job counts in the first contest that has this machine.
             for contest, here in itertools.islice(ways, 1):
-                quickest = here is contest.fastest
-                machines = len(contest.machines)
+                leads = contest is leading
                 yield JobHere(
-                    workload, job, here, contest.cheapest, quickest, machines, contest.odds
+                    workload,
+                    job,
+                    here,
+                    best=leading.cheapest,
+                    quickest=here is leading.fastest,
+                    machines=len(leading.machines) + (not leads),
+                    odds=contest.odds if leads else None,
                 )
 
 
