@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 import vl_convert
 
+from epochcost.analysis.token_answers import BreakEven
 from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.load import RATES, Way, cost_by_load, finding
 
@@ -83,3 +87,11 @@ def test_names_are_in_one_legend() -> None:
     (legend,) = vl_convert.vegalite_to_vega(figure.spec())["legends"]
     assert legend["title"] == "machine or API"
     assert (legend["stroke"], legend["shape"]) == ("color", "shape")
+
+
+def test_a_break_even_between_two_rates_is_told() -> None:
+    """An API that costs least at each charted rate does not cost least at every load."""
+    offer = SimpleNamespace(deployment=SimpleNamespace(machine=SimpleNamespace(name="small")))
+    turn = SimpleNamespace(per_second=Decimal("1.99"), offer=offer, comparison="about as much as")
+    title = "a costs least up to 2 requests/s; above, small costs about as much"
+    assert finding((SMALL, api("a", 0.01)), cast("BreakEven", turn)) == title

@@ -171,14 +171,16 @@ def finding(ways: Sequence[Way], turn: BreakEven | None = None) -> str:
     first, high = cheapest[0], cheapest[-_HIGH:]
     last = max(dict.fromkeys(high), key=high.count)
     turns = [at for at, (before, name) in enumerate(pairwise(cheapest), 1) if before != name]
-    if not turns:
-        return f"{first} costs least at every load"
-    second, begin = cheapest[turns[0]], per_second_words(RATES[turns[0]])
+    begin = per_second_words(RATES[turns[0]]) if turns else ""
     if turn and any(way.is_api and way.name == first for way in ways):
         begin = per_second_words(turn.per_second)
-        if turn.comparison != "less than":
+        # The machine may cost less only between two of the rates.
+        if not turns or turn.comparison != "less than":
             until = f"{first} costs least up to {begin} requests/s"
             return f"{until}; above, {one_line(name_of(turn.offer))} costs about as much"
+    if not turns:
+        return f"{first} costs least at every load"
+    second = cheapest[turns[0]]
     if last == first:
         return f"{first} costs least at most loads; near {begin} requests/s, {second} costs less"
     until = f"{first} costs least up to {begin} requests/s"
