@@ -170,7 +170,7 @@
   /* What is known of the model's longest text. */
   function lengths({ context, cut, doubtful, longest, tokens, usual }) {
     if (longest === context && longest) { return ` The model takes texts of up to ${rounded(longest, 9)} tokens.`; }
-    if (longest) { return ` Texts of up to ${rounded(longest, 9)} tokens are priced here; for longer ones, memory decides: use \`epochcost finetune --tokens\`.`; }
+    if (longest) { return ` Texts of up to ${rounded(longest, 9)} tokens are priced here; for longer ones, memory decides: use epochcost finetune --tokens.`; }
     if (cut) { return ` The model reads only the first ${rounded(tokens, 9)} tokens of a text.`; }
     return doubtful ? ` The times are of texts of ${rounded(usual, 9)} tokens: whether the model accepts longer ones is not checked.` : "";
   }

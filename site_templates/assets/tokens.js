@@ -104,7 +104,7 @@
       return ` ${turned.decoder.name} costs ${high < rival.mean ? "less than" : "about as much as"} the cheapest API if each ` +
         `machine serves at least ${rounded(turned.turn, 2)} requests/s and is at most ${percent(busiest)} busy: ${amount(mean)} a million tokens${ends}.`;
     }
-    return ` The cheapest API costs less than any machine with a list price that is at most ${percent(busiest)} busy.`;
+    return ` The cheapest API is predicted to cost less than any machine with a list price that is at most ${percent(busiest)} busy.`;
   }
 
   /* The longest timed lengths if they are why no measured machine is offered; else empty. */
