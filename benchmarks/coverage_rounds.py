@@ -90,7 +90,8 @@ def main() -> None:
                         float(np.concatenate(remaining).mean()),
                         math.sqrt(1 + count / len(remaining)),
                     )
-        print(f"{count} rounds: {coverage.render()}")
+        shown = coverage.render() if coverage.of_others else "no result has enough rounds"
+        print(f"{count} rounds: {shown}")
 
 
 def _options() -> argparse.Namespace:

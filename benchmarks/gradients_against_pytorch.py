@@ -15,7 +15,7 @@ weights avoid ties of pooling and ReLU.
 from __future__ import annotations
 
 import argparse
-import operator
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -102,7 +102,8 @@ def main() -> None:
     for model_id in options.models:
         by_name = errors(model_id, options.batch, options.provider)
         if options.worst:
-            name, worst = max(by_name.items(), key=operator.itemgetter(1))
+            # NaN counts as the largest error, unlike in a comparison of numbers.
+            name, worst = max(by_name.items(), key=lambda item: (math.isnan(item[1]), item[1]))
             print(f"| {model_id} | {options.batch} | {len(by_name)} | {worst:.1e} | {name} |")
             continue
         for name, error in by_name.items():

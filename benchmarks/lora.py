@@ -2,13 +2,13 @@
 
     python benchmarks/lora.py [--tokens 64] [--threads 1] [--steps 20] [--rounds 10]
 
-Run it with the project's environment from the repository's root. PyTorch runs in the interpreter
-that steps/environments.py builds or EPOCHCOST_STEPS_TORCH names. Both sides start from the same
-drawn weights and the adapters of ``with_adapters`` (rank 8, alpha 16, every product of the layers),
-and train by AdamW on the same random tokens. First the losses are compared; then the two sides
-alternate in bursts of three steps. Peaks are the memory of a process during its steps, weights
-included. QLoRA's weights are codes of MatMulNBits; QLoRA is compared with the same step on
-dequantised weights.
+Run it with the project's environment from the repository's root. PyTorch runs in the same
+interpreter, or in one that EPOCHCOST_STEPS_TORCH names, which needs epochcost too. Both sides start
+from the same drawn weights and the adapters of ``with_adapters`` (rank 8, alpha 16, every product
+of the layers), and train by AdamW on the same random tokens. First the losses are compared; then
+the two sides alternate in bursts of three steps. Peaks are the memory of a process during its
+steps, weights included. QLoRA's weights are codes of MatMulNBits; QLoRA is compared with the same
+step on dequantised weights.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import os
 import statistics
 import sys
 import tempfile
@@ -163,7 +164,8 @@ class Worker(LineProcess):
 def compare(pair: tuple[Worker, Worker], steps: int, rounds: int) -> Iterator[float]:
     """Yield the largest relative difference of losses, then the median seconds of each side."""
     losses = [[worker.step()[0] for _ in range(steps)] for worker in pair]
-    yield max(abs(a - b) / b for a, b in zip(*losses, strict=True))
+    ours, theirs = map(np.array, losses)
+    yield float(np.max(abs(ours - theirs) / theirs))  # NaN if any loss is NaN
     seconds: list[list[float]] = [[], []]
     for _ in range(rounds):
         for worker, times in zip(pair, seconds, strict=True):
@@ -183,9 +185,8 @@ def main() -> None:
     if options.work:
         work(*options.work, options.tokens, options.threads)
         return
-    from steps.environments import interpreter
-
-    ours, torch = Path(sys.executable), interpreter("eager", ROOT / ".cache" / "steps")
+    ours = Path(sys.executable)
+    torch = Path(os.environ.get("EPOCHCOST_STEPS_TORCH", ours))
     rest = options.tokens, options.threads
     print("| step | ours | beside it | ratio | ours, peak | beside it, peak | loss apart |")
     print("|---|--:|--:|--:|--:|--:|--:|")
@@ -208,7 +209,7 @@ def main() -> None:
             with tempfile.TemporaryDirectory() as folder:
                 a, b = (w.trained(Path(folder) / f"{i}.npz") for i, w in enumerate(pair))
             pairs = [(value, b[name.replace(".codes", "")]) for name, value in a.items()]
-            far = max(float(abs(x - y).max() / abs(y).max()) for x, y in pairs)
+            far = np.max([abs(x - y).max() / abs(y).max() for x, y in pairs])
             print(f"adapters after all steps differ by at most {far:.1e} of their largest number")
         for worker in pair:
             worker.close()

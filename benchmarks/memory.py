@@ -241,8 +241,12 @@ def main() -> None:
     options = arguments.parse_args()
     if options.child:
         take_steps(options.child)
+    elif not options.keep:
+        arguments.error("expected --keep FILE")
     elif options.table:
         cases = stored_cases(options.keep)
+        if not cases:
+            arguments.error(f"{options.keep}: expected stored cases, found none")
         print("\n".join([*table(cases), *savings(cases)]))
     else:
         run(load_catalogue(ROOT), options)

@@ -48,6 +48,8 @@ from epochcost.specs.loader import load_catalogue
 ROOT = Path(__file__).parents[1]
 _BATCHES = (1, 2, 4, 8, 16, 32, 64, 128)
 _FEWEST, _MOST = 30, 400
+# Parts of the results that are measured: an eighth, a quarter, half and all.
+_SIZES = (8, 4, 2, 1)
 _ROW = "{:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9} {:>9}"
 
 
@@ -162,6 +164,8 @@ def main() -> None:
     parser.add_argument("--results", type=int, default=10_000)
     parser.add_argument("--measure", nargs=2, metavar=("FOLDER", "COUNT"), help="one size")
     options = parser.parse_args()
+    if options.results < _SIZES[0]:
+        parser.error(f"expected at least {_SIZES[0]} results, got {options.results}")
     # As the command line does.
     gc.set_threshold(100_000)
     if options.measure:
@@ -180,7 +184,7 @@ def _run(folder: Path, most: int) -> None:
         _ROW.format("results", "rows", "peak MB", "read s", "load s", "join s", "both s", "ms each")
     )
     totals = []
-    for count in (most // 8, most // 4, most // 2, most):
+    for count in (most // divisor for divisor in _SIZES):
         command = [sys.executable, __file__, "--measure", str(folder), str(count)]
         process = subprocess.run(command, capture_output=True, text=True, check=True)
         rows, kibibytes, *seconds = process.stdout.split()

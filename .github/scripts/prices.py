@@ -155,8 +155,8 @@ def rows(text: str) -> list[tuple[str, ...]]:
             region = one["region"]
         else:
             # Go prints six digits, of which the last say nothing.
-            price = one["price"].rstrip("0").rstrip(".")
-            found.append((one["machine"], price, region, "", "", ""))
+            price = Decimal(one["price"]).normalize()
+            found.append((one["machine"], f"{price:f}", region, "", "", ""))
     return found
 
 

@@ -186,7 +186,7 @@ def training_error(
     feeds[step.learning_rate] = np.array(_RATE, np.float32)
     learner = copy.deepcopy(module).train()
     optimizer = torch.optim.SGD(learner.parameters(), _RATE, momentum=0.9)
-    worst = 0.0
+    differences = []
     for batch, target in batches:
         data = {step.inputs[0]: batch.numpy(), str(step.target): target.numpy()}
         names = [step.loss, *(c.output for c in step.carried)]
@@ -197,8 +197,8 @@ def training_error(
         loss = nn.functional.cross_entropy(scores.flatten(0, -2), target.flatten())
         loss.backward()
         optimizer.step()
-        worst = max(worst, abs(float(got[0]) / loss.item() - 1))
-    return worst
+        differences.append(abs(float(got[0]) / loss.item() - 1))
+    return float(np.max(differences))  # NaN if any loss is NaN, unlike the built-in max
 
 
 def _double(batch: torch.Tensor) -> torch.Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import shutil
@@ -195,3 +196,14 @@ def test_a_token_that_may_not_is_told_without_a_traceback(
     assert message.endswith("(HTTP 403)")
     assert ended.startswith(f"gh {call} ")
     assert ended.endswith(": ended with 1, as said above")
+
+
+def test_a_whole_price_keeps_its_zeros() -> None:
+    """A price of 60 dollars does not become 6, however many digits the table has."""
+    spec = importlib.util.spec_from_file_location("prices", ROOT / ".github/scripts/prices.py")
+    assert spec is not None
+    assert spec.loader is not None
+    prices = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(prices)
+    text = '"us-east-1": {"a": 60, "b": 60.000000, "c": 0.512000}'
+    assert [row[1] for row in prices.rows(text)] == ["60", "60", "0.512"]
