@@ -26,6 +26,7 @@ from onnx import TensorProto, helper
 
 from onnxstep import blocked_convolution as blocked
 from onnxstep.builder import Builder, Value
+from onnxstep.errors import ModelError
 from onnxstep.rules import convolution
 from onnxstep.windows import Window, convolve, convolve_transposed
 
@@ -110,7 +111,10 @@ def model_of(rule: Rule, case: Case, provider: str) -> onnx.ModelProto | None:
         "dy": (case.batch, case.maps, *case.out),
     }
     x, w, dy = (op.input(name, shape, TensorProto.FLOAT) for name, shape in shapes.items())
-    y = rule(case, x, w, dy)
+    try:
+        y = rule(case, x, w, dy)
+    except ModelError:  # too large a constant
+        return None
     return None if y is None else candidate_model([x, w, dy], [y])
 
 

@@ -93,8 +93,9 @@ def _session_on_cpu(model: onnx.ModelProto, threads: int) -> onnxruntime.Inferen
 def _run_on_gpu(
     model: onnx.ModelProto, feeds: Mapping[str, NDArray[Any]], tf32: bool
 ) -> Callable[[], object]:
-    """A run with the session options of a trial; inputs and outputs stay on the GPU."""
-    session = open_session(model.SerializeToString(), "cuda", SessionSettings(tf32=tf32))
+    """A run with the session options of a trial; all nodes, inputs and outputs are on the GPU."""
+    settings = SessionSettings(tf32=tf32)
+    session = open_session(model.SerializeToString(), "cuda", settings, strict=True)
     binding = session.io_binding()
     for key, value in feeds.items():
         binding.bind_ortvalue_input(key, OrtValue.ortvalue_from_numpy(value, "cuda", 0))
