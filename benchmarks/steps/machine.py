@@ -41,11 +41,9 @@ def stamp(root: Path) -> dict[str, Any]:
 
 
 def _commit(root: Path) -> str | None:
-    process = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"],
-        cwd=root,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = ["git", "rev-parse", "--short", "HEAD"]
+    try:
+        process = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    except OSError:  # a rented machine may have no git
+        return None
     return process.stdout.strip() or None

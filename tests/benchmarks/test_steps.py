@@ -13,7 +13,7 @@ from inference import TRAINING
 from steps.cases import SUBJECTS, cases
 from steps.figures import Spread, ratio, ratios, step_seconds
 from steps.losses import Compared, judged
-from steps.machine import session
+from steps.machine import session, stamp
 from steps.prepared import _stamp
 from steps.rounds import Timed
 from steps.table import BEGIN, CUDA, DOCUMENT, END, INFERENCE, SITE, write
@@ -125,3 +125,9 @@ def test_a_changed_module_of_pytorch_makes_a_case_outdated(tmp_path: Path) -> No
     (models / "export_mnist_mlp.py").unlink()
     (models / "export_mnist_mlp.py").write_text("changed")
     assert _stamp(tmp_path, "mnist-mlp") != before
+
+
+def test_a_measurement_is_kept_without_git(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rented machine without git has the day, and no revision."""
+    monkeypatch.setenv("PATH", "/nonexistent")
+    assert stamp(ROOT)["commit"] is None
