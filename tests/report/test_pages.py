@@ -104,6 +104,17 @@ def test_a_measured_machine_begins_with_its_times(site: Site) -> None:
     assert other.index("Cost of each job") < other.index("Each training time")
 
 
+def test_the_list_of_machines_counts_the_jobs_of_each_page(site: Site) -> None:
+    """A machine without a measurement has jobs, too: those of its predicted times."""
+    row = r'<tr[^>]*><td><a href="site:(machines/[^"]*.md)".*?<td[^>]*>(\d+)</td></tr>'
+    listed = re.findall(row, site.pages["machines/index.md"], re.DOTALL)
+    counted = {uri: int(count) for uri, count in listed}
+    assert any(counted.values())
+    for uri, count in counted.items():
+        _, _, table = site.pages[uri].partition("## Cost of each job")
+        assert table.partition("</table>")[0].count('<a href="site:models/') == count
+
+
 def test_a_superseded_price_says_so_with_its_source(site: Site) -> None:
     """The page of prices lists the superseded price of a plan with its date and source."""
     page = site.pages["prices.md"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -67,24 +66,29 @@ class JobHere:
 
 
 def pages(report: Report) -> Iterator[Page]:
-    """Yield the list of machines, measured machines first, and then every machine's page."""
+    """Yield the list of machines, those with jobs first, and then every machine's page."""
     prices = list_prices(report.catalogue)
-    results = Counter(observed.machine.hardware for observed in report.observations)
-    listed = sorted(prices.values(), key=lambda machine: not results[machine.hardware.id])
+    jobs = {
+        name: sorted(
+            _jobs_on_machine(report, hardware), key=lambda job: (not job.here.answers, job.factor)
+        )
+        for name, hardware in report.catalogue.hardware.items()
+    }
+    listed = sorted(prices.values(), key=lambda machine: not jobs[machine.hardware.id])
     yield Page(
         uri="machines/index.md",
         title="Machines",
         template="machines.md.jinja",
         context={
             "listed": listed,
-            "results": results,
+            "jobs": jobs,
             "gpu_memory": report.gpu_memory,
             "prices": {
                 name: current_prices(report.catalogue.prices_of(name))
                 for name in report.catalogue.hardware
             },
         },
-        description="Every machine: its CPU and accelerators, its price an hour and its results.",
+        description="Every machine: its CPU and accelerators, its price an hour and its jobs.",
     )
     timed = (row for row in report.rows if row.observed.kind != "predicted")
     rows = group_by(timed, lambda row: row.observed.machine.hardware)
@@ -92,21 +96,19 @@ def pages(report: Report) -> Iterator[Page]:
     observed = group_by(known, lambda observed: observed.machine.hardware)
     for hardware in report.catalogue.hardware.values():
         mine, timed_here = rows.get(hardware.id, ()), observed.get(hardware.id, ())
-        yield _page(report, hardware, prices, mine, timed_here)
+        yield _page(report, hardware, prices, jobs[hardware.id], mine, timed_here)
 
 
 def _page(
     report: Report,
     hardware: Hardware,
     listed: Mapping[str, Listed],
+    jobs: Sequence[JobHere],
     rows: Sequence[Row],
     observed: Sequence[Observation],
 ) -> Page:
     prices = report.catalogue.prices_of(hardware.id)
     current = current_prices(prices)
-    jobs = sorted(
-        _jobs_on_machine(report, hardware), key=lambda job: (not job.here.answers, job.factor)
-    )
     compared = [job for job in jobs if job.machines > 1 and job.here.answers]
     wins = {
         "cheapest": sum(job.factor == 1 for job in compared),
