@@ -38,7 +38,7 @@ def trial(
 ) -> Trial:
     """A trial of training with these settings."""
     plain = make_result(model=model, batch_size=batch_size, precision=precision).trial
-    settings = SessionSettings(threads=threads)
+    settings = SessionSettings(threads=threads, cuda_graph=provider == "cuda")
     return plain.model_copy(update={"provider": provider, "session": settings})
 
 
@@ -89,6 +89,12 @@ def test_a_gpu_has_ratios_of_its_own(ratios: StepRatios) -> None:
         Decimal("2.1"), "at batch size 64"
     )
     assert ratios.of(trial("net", 64, 0, "cuda")) is None
+
+
+def test_a_step_without_cuda_graphs_was_not_compared(ratios: StepRatios) -> None:
+    """The compared steps on GPUs replayed CUDA graphs; others take up to twice as long."""
+    slow = trial("net", 64, 0, "cuda", "tf32").model_copy(update={"session": SessionSettings()})
+    assert ratios.of(slow) is None
 
 
 def test_a_result_that_contradicts_its_spec_declares_no_machine(tmp_path: Path) -> None:

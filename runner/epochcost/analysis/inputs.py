@@ -86,7 +86,8 @@ class StepRatios(BaseModel):
         """The ratio to PyTorch's fastest mode for a trial; None if the model was never compared.
 
         Of the compared batch sizes, the nearest is used. If a CPU trial's number of threads (0
-        means all) was not compared, the largest compared number is used.
+        means all) was not compared, the largest compared number is used. A GPU trial has a ratio
+        only if it replayed CUDA graphs, as the compared steps did: without, steps are slower.
         """
         model, batch_size, threads = trial.model, trial.batch_size, trial.session.threads
         batches = _without_empty(self.gpu.get(model, {}).get(trial.precision, {}))
@@ -98,7 +99,7 @@ class StepRatios(BaseModel):
                 size: counts.get(threads, counts[max(counts)])
                 for size, counts in _without_empty(by_threads).items()
             }
-        if not batches:
+        if not batches or (trial.provider == "cuda" and not trial.session.cuda_graph):
             return None
         factors = {size: max(size / batch_size, batch_size / size) for size in batches}
         nearest = min(factors, key=factors.__getitem__)
