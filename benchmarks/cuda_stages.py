@@ -11,6 +11,7 @@ from types import MappingProxyType
 from steps.cases import SUBJECTS
 
 from epochcost.specs.catalogue import Catalogue
+from epochcost.specs.study import AT_HAND, Study
 
 BENCHMARKS = Path(__file__).parent
 _GRADIENT_BATCH = 2
@@ -107,14 +108,21 @@ def _study(name: str, provider: str | None = None) -> Callable[[Asked], Iterator
     """Cases for the trials of a study, one for each model, on the device or on ``provider``."""
 
     def cases(proof: Asked) -> Iterator[Case]:
-        study = proof.catalogue.studies[name]
+        study = _runnable(proof, proof.catalogue.studies[name])
         for model in study.models:
             if proof.wants(model):
-                options = ("--study", name, "--model", model, "--resume", "--no-ceilings")
+                options = ("--study", study.id, "--model", model, "--resume", "--no-ceilings")
                 where = ("--provider", provider or proof.provider)
                 yield Case(f"{name}-{model}", _epochcost(proof, "run", *options, *where))
 
     return cases
+
+
+def _runnable(proof: Asked, study: Study) -> Study:
+    """The study; in a rehearsal the starter study if this one is not for a CPU at hand."""
+    if proof.provider == "cuda" or ("cpu" in study.providers and AT_HAND in study.hardware):
+        return study
+    return proof.catalogue.studies["starter"]
 
 
 def _steps(*contenders: str, models: tuple[str, ...] = ()) -> Callable[[Asked], Iterator[Case]]:

@@ -229,3 +229,14 @@ def test_a_step_without_its_contender_has_failed(tmp_path: Path) -> None:
     )
     assert process.returncode == 1
     assert "eager: did not run: nothing was said (exit 1)" in process.stderr
+
+
+def test_a_rehearsal_runs_studies_for_the_cpu(tmp_path: Path) -> None:
+    """A study for GPUs would fail on the CPU, and nothing of its stage be rehearsed."""
+    catalogue = load_catalogue(ROOT)
+    settings = Asked(catalogue, tmp_path, "cpu", "local")
+    for name in ("models", "precisions", "vcpus", "batches", "server", "tokens"):
+        for case in STAGES[name].cases(settings):
+            study = catalogue.studies[case.command[case.command.index("--study") + 1]]
+            assert "cpu" in study.providers, case.key
+            assert "local" in study.hardware, case.key
