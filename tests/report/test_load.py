@@ -89,9 +89,22 @@ def test_names_are_in_one_legend() -> None:
     assert (legend["stroke"], legend["shape"]) == ("color", "shape")
 
 
+def turning(ways: tuple[Way, ...], per_second: str) -> str:
+    """The title of a chart whose machine "small" costs about as much as the API at a rate."""
+    offer = SimpleNamespace(deployment=SimpleNamespace(machine=SimpleNamespace(name="small")))
+    turn = SimpleNamespace(
+        per_second=Decimal(per_second), offer=offer, comparison="about as much as"
+    )
+    return finding(ways, cast("BreakEven", turn))
+
+
 def test_a_break_even_between_two_rates_is_told() -> None:
     """An API that costs least at each charted rate does not cost least at every load."""
-    offer = SimpleNamespace(deployment=SimpleNamespace(machine=SimpleNamespace(name="small")))
-    turn = SimpleNamespace(per_second=Decimal("1.99"), offer=offer, comparison="about as much as")
     title = "a costs least up to 2 requests/s; above, small costs about as much"
-    assert finding((SMALL, api("a", 0.01)), cast("BreakEven", turn)) == title
+    assert turning((SMALL, api("a", 0.01)), "1.99") == title
+
+
+def test_the_cheapest_machine_at_high_load_is_told_after_a_close_one() -> None:
+    """Above the break-even of a small machine, a large one costs least."""
+    title = "a costs least up to 0.38 requests/s; above, small costs about as much, large least"
+    assert turning((SMALL, LARGE, api("a", 3)), "0.38") == f"{title} at high load"

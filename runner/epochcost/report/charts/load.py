@@ -176,8 +176,10 @@ def finding(ways: Sequence[Way], turn: BreakEven | None = None) -> str:
         begin = per_second_words(turn.per_second)
         # The machine may cost less only between two of the rates.
         if not turns or turn.comparison != "less than":
+            name = one_line(name_of(turn.offer))
             until = f"{first} costs least up to {begin} requests/s"
-            return f"{until}; above, {one_line(name_of(turn.offer))} costs about as much"
+            end = "" if last in {first, name} else f", {last} least at high load"
+            return f"{until}; above, {name} costs about as much{end}"
     if not turns:
         return f"{first} costs least at every load"
     second = cheapest[turns[0]]
