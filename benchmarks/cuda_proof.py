@@ -31,7 +31,6 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 from cuda_stages import BENCHMARKS, STAGES, Asked, Case, Stage, device_case
@@ -105,7 +104,8 @@ def run(case: Case, most_seconds: float) -> Outcome | None:
         stderr=subprocess.PIPE,
         encoding="utf-8",
         errors="replace",
-        env=_environment(),
+        # Steps use this interpreter's PyTorch by default: a rented machine builds no environment.
+        env={"EPOCHCOST_STEPS_TORCH": sys.executable} | with_benchmarks(),
         cwd=ROOT,
         start_new_session=True,
     )
@@ -118,12 +118,6 @@ def run(case: Case, most_seconds: float) -> Outcome | None:
     text = (output if process.returncode == 0 else output + complaint).strip()
     seconds = round(time.monotonic() - begun, 1)
     return Outcome(case.command, process.returncode, seconds, text[-_LAST_WORDS:])
-
-
-def _environment() -> dict[str, str]:
-    """The environment variables of a case. Steps use this interpreter's PyTorch, if it has one."""
-    own_torch = {"EPOCHCOST_STEPS_TORCH": sys.executable} if find_spec("torch") else {}
-    return own_torch | with_benchmarks()
 
 
 def _stop(process: subprocess.Popen[str]) -> None:

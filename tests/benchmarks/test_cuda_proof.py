@@ -240,3 +240,17 @@ def test_a_rehearsal_runs_studies_for_the_cpu(tmp_path: Path) -> None:
             study = catalogue.studies[case.command[case.command.index("--study") + 1]]
             assert "cpu" in study.providers, case.key
             assert "local" in study.hardware, case.key
+
+
+@pytest.mark.parametrize("named", ["", "/opt/python"])
+def test_steps_use_the_pytorch_of_this_interpreter(
+    named: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rented machine does not build an environment, unless another interpreter is named."""
+    monkeypatch.delenv("EPOCHCOST_STEPS_TORCH", raising=False)
+    if named:
+        monkeypatch.setenv("EPOCHCOST_STEPS_TORCH", named)
+    script = "import os; print(os.environ['EPOCHCOST_STEPS_TORCH'])"
+    outcome = cuda_proof.run(Case("torch", (sys.executable, "-c", script)), 60)
+    assert outcome is not None
+    assert outcome.said == (named or sys.executable)
