@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 
 import torch
+from export_efficientnet_b0 import Convolution
 from exporting import Networks, export
 from torch import nn
 from torch.nn import functional
@@ -45,23 +46,6 @@ def squeezed(channels: int) -> int:
     quarter = channels // 4
     rounded = max(8, (quarter + 4) // 8 * 8)
     return rounded + 8 if rounded < 0.9 * quarter else rounded
-
-
-class Convolution(nn.Module):
-    """A convolution and the normalization of its output; ``groups`` of 1, or one per channel."""
-
-    def __init__(
-        self, channels: int, filters: int, kernel: int = 1, stride: int = 1, groups: int = 1
-    ) -> None:
-        super().__init__()
-        self.conv = nn.Conv2d(
-            channels, filters, kernel, stride, kernel // 2, groups=groups, bias=False
-        )
-        self.norm = nn.BatchNorm2d(filters, eps=1e-3, momentum=0.01)
-
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """[batch, channels, h, w] to [batch, filters, h / stride, w / stride]."""
-        return self.norm(self.conv(x))
 
 
 class Excitation(nn.Module):

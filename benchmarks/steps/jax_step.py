@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from typing import Any
 
@@ -10,7 +11,7 @@ import onnx
 from jax import numpy as jnp
 
 from steps.jax_graph import Function, Value, Values
-from steps.work import Term, Work, cycled
+from steps.work import Term, Work
 
 State = dict[str, Values]
 
@@ -40,7 +41,7 @@ class Jax:
         self._weights, self._running = {}, {}
         step = _step(work, Function(onnx.load(work.forward)))
         self._step = jax.jit(step, donate_argnums=0)
-        self._fresh = cycled(self._batches)
+        self._fresh = itertools.cycle(self._batches)
         self._count = 0
 
     def __call__(self) -> None:

@@ -7,6 +7,7 @@ bias correction, and decays all parameters.
 
 from __future__ import annotations
 
+import itertools
 import sys
 import tempfile
 from pathlib import Path
@@ -17,7 +18,7 @@ import numpy as np
 from onnxruntime import SessionOptions, set_default_logger_severity
 
 from steps.ort_graph import LOSS, trainable
-from steps.work import Array, Work, cycled
+from steps.work import Array, Work
 
 # Its package imports two parts of PyTorch that are not needed here.
 for _part in ("amp", "optim"):
@@ -59,7 +60,7 @@ class OrtTraining:
         rate = _SUBSTITUTE_RATE if _substituted(work) else work.optimizer["learning_rate"]
         self._optimizer.set_learning_rate(rate)
         self._names = self._module.input_names()
-        self._fresh = cycled(self._batches)
+        self._fresh = itertools.cycle(self._batches)
 
     def __call__(self) -> None:
         """Take one step: forward, loss, backward, update, and reset of the gradients."""

@@ -9,6 +9,7 @@ Adadelta do not have.
 from __future__ import annotations
 
 import importlib.util
+import itertools
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -19,7 +20,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from steps.work import Batch, Term, Work, cycled
+from steps.work import Batch, Term, Work
 
 MODELS = Path(__file__).parents[2] / "models"
 _HALVES = {"fp16": torch.float16, "bf16": torch.bfloat16}
@@ -97,7 +98,7 @@ class PyTorch:
         self._trained = [p for p in self._module.parameters() if p.requires_grad]
         self._optimizer = optimizer(work, self._module, **self.fused)
         self._scaler = torch.amp.GradScaler(work.device, enabled=work.precision == "fp16")
-        self._fresh: Iterator[Any] = cycled(self._batches)
+        self._fresh: Iterator[Any] = itertools.cycle(self._batches)
         first = self._batches[0]
         self._held = {name: value.to(work.device, copy=True) for name, value in first.items()}
         for name in work.carried:

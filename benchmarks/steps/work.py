@@ -6,7 +6,7 @@ Environments without epochcost import this module, so it imports nothing of epoc
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -110,12 +110,6 @@ def read_arrays(path: Path) -> dict[str, Array]:
     """The arrays of an .npz, by name."""
     with np.load(path) as archive:
         return {name: archive[name] for name in archive.files}
-
-
-def cycled(batches: list[Batch]) -> Iterator[Batch]:
-    """Yield the batches over and over."""
-    while True:
-        yield from batches
 
 
 def write_work(work: Work) -> None:
