@@ -235,8 +235,8 @@ def _claim(proof: Asked, most_seconds: float) -> int:
         proof.folder.mkdir(parents=True, exist_ok=True)
         write_atomically(path, json.dumps(machine, indent=1).encode() + b"\n")
     elif (stored := _machine(proof.folder)) != machine:
-        told = f"{proof.folder}: has outcomes of {stored}, this is {machine}: name another folder"
-        print(told, file=sys.stderr)
+        refusal = f"{proof.folder}: has outcomes of {stored}, this is {machine}: name another folder"
+        print(refusal, file=sys.stderr)
         return NO_DEVICE
     return 0
 
