@@ -235,8 +235,8 @@ def _claim(proof: Asked, most_seconds: float) -> int:
         proof.folder.mkdir(parents=True, exist_ok=True)
         write_atomically(path, json.dumps(machine, indent=1).encode() + b"\n")
     elif (stored := _machine(proof.folder)) != machine:
-        refusal = f"{proof.folder}: has outcomes of {stored}, this is {machine}: name another folder"
-        print(refusal, file=sys.stderr)
+        reason = f"has outcomes of {stored}, this is {machine}: name another folder"
+        print(f"{proof.folder}: {reason}", file=sys.stderr)
         return NO_DEVICE
     return 0
 
