@@ -33,9 +33,7 @@ def ask(site: Site, question: str, look: Look = LIGHT) -> Page:
 def ask_with(site: Site, file: str, text: str, question: str, look: Look = LIGHT) -> Page:
     """Ask a question of the page with another text in one of its files of data."""
     page = site.tab(look)
-    page.route(f"**/{file}", lambda route: route.fulfill(
-        body=text, content_type="text/javascript",
-    ))  # fmt: skip
+    page.route(f"**/{file}", lambda route: route.fulfill(body=text, content_type="text/javascript"))
     page.goto(f"{site.address}calculator.html{question}")
     wait_until(page, _SETTLED)
     return page

@@ -57,7 +57,10 @@ def optional_cache_folder(name: str) -> Path | None:
 
 
 def cache_folder(name: str) -> Path:
-    """As ``optional_cache_folder``, but raises CapabilityError if the user has no home folder."""
+    """The path of the cache folder with this name.
+
+    Raises CapabilityError if the user has no home folder.
+    """
     folder = optional_cache_folder(name)
     if folder is None:
         raise CapabilityError(
