@@ -127,7 +127,7 @@ def hour_words(price: Price) -> str:
 
 
 def hour_about(price: Price) -> str:
-    """As `hour_words`, but with few digits: "$3.06" or "$141"."""
+    """Format the price of a rented hour with few digits: "$3.06" or "$141"; a dash without one."""
     hour = hourly(price)
     return "—" if hour is None else amount_in_sentence(hour, price.currency)
 
