@@ -137,7 +137,9 @@ class Device(NamedSpec):
         ["A100-SXM4-40GB"],
         default=(),
     )
-    memory_gib: Positive = key("Memory without the share that error correction takes by default, in GiB.", 40)
+    memory_gib: Positive = key(
+        "Memory without the share that error correction takes by default, in GiB.", 40
+    )
     memory_gb_per_second: Positive = key("Memory bandwidth, in GB/s.", 1555)
     cache_mib: Positive | None = optional("Last level of cache, in MiB.", 40)
     peak_fp32_tflops: Positive | None = optional("Peak fp32 rate without TF32, in TFLOP/s.", 19.49)
