@@ -37,6 +37,13 @@ def test_an_old_price_says_its_age(day: str, age: str, monkeypatch: pytest.Monke
     assert price_date(bought).endswith(f"{day}</span>")
 
 
+def rendered(text: str, **values: object) -> str:
+    """A template's text in which ``m`` holds the pieces of pages."""
+    imported = '{% import "partials/macros.md.jinja" as m with context %}'
+    template = environment(REPOSITORY / "site_templates").from_string(imported + text)
+    return template.render(page=None, root="", **values)
+
+
 @pytest.mark.parametrize(
     ("confirmed", "above", "sentences"),
     [
@@ -49,11 +56,19 @@ def test_an_old_price_says_its_age(day: str, age: str, monkeypatch: pytest.Monke
 )
 def test_a_doubted_price_is_explained(confirmed: str, above: str, sentences: list[str]) -> None:
     """A doubt is explained once on a page, with a confirmed price if there is one."""
-    imported = '{% import "partials/macros.md.jinja" as m with context %}'
-    template = environment(REPOSITORY / "site_templates").from_string(
-        f"{imported}{{{{ m.unconfirmed(price, confirmed, above) }}}}"
-    )
     price = SimpleNamespace(unconfirmed_words="date", as_of=dt.date(2026, 11, 1))
-    text = template.render(price=price, confirmed=confirmed, above=above, page=None, root="")
+    text = rendered(
+        "{{ m.unconfirmed(price, confirmed, above) }}",
+        price=price,
+        confirmed=confirmed,
+        above=above,
+    )
     phrases = {"doubt": "does not confirm its date", "a box": "at a confirmed price: a box."}
     assert [name for name, phrase in phrases.items() if phrase in text] == sentences
+
+
+@pytest.mark.parametrize(("rows", "is_filtered"), [(10, False), (11, True)])
+def test_a_long_table_keeps_room_for_its_filter(rows: int, is_filtered: bool) -> None:
+    """From the first row on: a browser may show that row before it has the others."""
+    call = "{% call m.sortable('') %}{{ '<tr></tr>' | safe * rows }}{% endcall %}"
+    assert ("ec-filtered" in rendered(call, rows=rows)) is is_filtered
