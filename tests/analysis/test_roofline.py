@@ -11,11 +11,19 @@ import pytest
 
 from analysis.test_tokens import project
 from epochcost.analysis.inputs import read_inputs
+from epochcost.analysis.machines import measured_machine
 from epochcost.analysis.observations import Observation
 from epochcost.analysis.phases import timed_decoders
-from epochcost.analysis.roofline import DecodedStep, achieved_rates, decoded_steps, measured_roofs
+from epochcost.analysis.roofline import (
+    DecodedStep,
+    achieved_rates,
+    decoded_steps,
+    measured_roofs,
+    roofs_of_host,
+)
 from epochcost.cost import Time
 from epochcost.report.pages.page import Report
+from epochcost.results.environment import Gpu
 from epochcost.results.store import write_sidecar
 from epochcost.specs.hardware import Accelerator, Hardware
 from kept_ceilings import make_ceilings
@@ -103,6 +111,21 @@ def test_a_measured_roof_is_of_the_very_host(with_ceilings: Report) -> None:
         ("beef", 1), ("beef", 2), ("f00d", 1), ("f00d", 2),
     ]  # fmt: skip
     assert measured_roofs(inputs, hardware, "cuda") == ()
+
+
+def test_roofs_are_of_the_very_gpu(with_ceilings: Report) -> None:
+    """A result on the second GPU, of another kind, is compared with that GPU's peak rates."""
+    gpus = tuple(Gpu(name=name, memory_bytes=2**34, driver="1") for name in ("T4", "L4"))
+    host = make_result().environment.model_copy(update={"gpus": gpus})
+    inputs = with_ceilings.inputs
+    stored = (
+        replace(inputs.ceilings[0], ceilings=make_ceilings(host, provider="cuda", device=device))
+        for device in (0, 1)
+    )
+    local = inputs.catalogue.hardware["local"]
+    machine = measured_machine(local, host, "cuda", only_host=True, gpu=1)
+    roofs = roofs_of_host(replace(inputs, ceilings=tuple(stored)), machine)
+    assert {roof.stored.ceilings.device for roof in roofs} == {1}
 
 
 def steps(root: Path) -> list[DecodedStep]:

@@ -125,7 +125,7 @@ def test_a_gpu_is_measured_in_every_precision(
     asked: list[CeilingWork],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A GPU is measured in four precisions by its memory, and has a file apart from the CPU's."""
+    """A GPU is measured in four precisions by its memory, and has a file of its own."""
     gpus = [
         Gpu(name=name, memory_bytes=size * 2**30, driver=None)
         for name, size in (("T4", 16), ("MIG", 4))
@@ -138,7 +138,10 @@ def test_a_gpu_is_measured_in_every_precision(
     assert asked[0].copied_bytes == 2**29
     assert [one.precision for one in found.ceilings] == ["fp32", "tf32", "fp16", "bf16"]
     ceilings_here(local, results, "cpu", again=False)
-    assert len(load_sidecars(results, Ceilings).records) == 2
+    other, new = ceilings_here(local, results, "cuda", again=False)
+    assert new
+    assert (found.device, other.device, asked[-1].device) == (1, 0, 0)
+    assert len(load_sidecars(results, Ceilings).records) == 3
 
 
 @pytest.mark.parametrize(

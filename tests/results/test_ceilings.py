@@ -36,7 +36,7 @@ def test_rates_follow_from_the_times(environment: Environment) -> None:
 
 
 def test_ceilings_are_kept_beside_results(tmp_path: Path, environment: Environment) -> None:
-    """Ceilings have a file for each host and runtime, and are not read as results."""
+    """Ceilings have a file for each host and GPU, and are not read as results."""
     kept = make_ceilings(environment)
     path = write_sidecar(tmp_path, kept)
     assert path == tmp_path / "local" / "ceilings" / "cpu-f00d.json"
@@ -46,6 +46,10 @@ def test_ceilings_are_kept_beside_results(tmp_path: Path, environment: Environme
     other = environment.model_copy(update={"runtime": "onnxruntime==1.20.1"})
     assert find_ceilings(tmp_path, "local", "cpu", other) is None
     assert find_ceilings(tmp_path, "local", "cuda", environment) is None
+    second = make_ceilings(environment, provider="cuda", device=1)
+    assert write_sidecar(tmp_path, second).name == "cuda1-f00d.json"
+    assert find_ceilings(tmp_path, "local", "cuda", environment, 1) == second
+    assert find_ceilings(tmp_path, "local", "cuda", environment, 0) is None
     assert find_ceilings(tmp_path / "none", "local", "cpu", environment) is None
 
 
@@ -63,7 +67,7 @@ def test_files_of_earlier_versions_are_read(
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"ceilings_version": 4}, "ceilings_version: Input should be less than or equal to 3"),
+        ({"ceilings_version": 5}, "ceilings_version: Input should be less than or equal to 4"),
         ({"ceilings": []}, "ceilings of a CPU should not be empty"),
     ],
 )

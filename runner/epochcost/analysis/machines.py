@@ -16,7 +16,8 @@ _MARKS = re.compile(r"\((?:R|TM)\)|\bCPU\b|@ .*$|\bProcessor\b|\b\d+-Core\b", re
 class Machine:
     """A machine by its kind (the id of its spec), its host and the device that a workload used.
 
-    ``host`` distinguishes measured hosts of one kind; None for published figures.
+    ``host`` distinguishes measured hosts of one kind; None for published figures. ``gpu`` is the
+    name of the GPU that was measured, if any.
     """
 
     hardware: str
@@ -24,6 +25,7 @@ class Machine:
     name: str
     device: str
     vcpus: int | None
+    gpu: str | None = None
 
 
 def hardware_option(hardware: str) -> str:
@@ -44,16 +46,16 @@ def measured_machine(
     If the spec leaves CPU and GPUs to detection at run time, the name states the chip and vCPUs. It
     states the host unless ``only_host``: then no other host of the spec was measured.
     """
-    chip = _gpu_name(environment, gpu) if device == "cuda" else cpu_name(environment)
+    chip = gpu_name(environment, gpu) if device == "cuda" else None
     name = hardware.name
     if hardware.detected:
-        name = f"{name}: {chip}, {environment.logical_cpus} vCPUs"
+        name = f"{name}: {chip or cpu_name(environment)}, {environment.logical_cpus} vCPUs"
     if not only_host:
         name = f"{name} (host {environment.fingerprint[:4]})"
     if device != hardware.device and not hardware.detected:
         name = f"{name}, on its {device.upper()}"
     vcpus = environment.logical_cpus if hardware.detected else hardware.vcpus
-    return Machine(hardware.id, environment.fingerprint, name, device, vcpus)
+    return Machine(hardware.id, environment.fingerprint, name, device, vcpus, chip)
 
 
 def cpu_name(environment: Environment) -> str:
@@ -63,6 +65,7 @@ def cpu_name(environment: Environment) -> str:
     return " ".join(_MARKS.sub(" ", environment.cpu).split())
 
 
-def _gpu_name(environment: Environment, number: int) -> str:
+def gpu_name(environment: Environment, number: int) -> str:
+    """The name of the host's GPU with this number, or "unknown GPU"."""
     name = environment.gpus[number].name if number < len(environment.gpus) else None
     return name or "unknown GPU"

@@ -17,13 +17,13 @@ from epochcost.analysis.arithmetic import (
     optimizer_states,
 )
 from epochcost.analysis.inputs import Inputs, StoredCeilings
-from epochcost.analysis.machines import Machine
+from epochcost.analysis.machines import Machine, gpu_name
 from epochcost.analysis.observations import Observation
 from epochcost.analysis.phases import PhaseTime, TimedDecoder
 from epochcost.cost.flops import peak_flops
 from epochcost.graphs.profile import PASSES_PER_STEP, Arithmetic
 from epochcost.graphs.weight_bits import BYTES_PER_WEIGHT
-from epochcost.results.ceilings import Ceiling
+from epochcost.results.ceilings import Ceiling, Ceilings
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.model import Model
 from epochcost.specs.study import Precision
@@ -163,13 +163,19 @@ def measured_roofs(inputs: Inputs, hardware: Hardware, device: str) -> tuple[Mea
 
 
 def roofs_of_host(inputs: Inputs, machine: Machine) -> tuple[MeasuredRoof, ...]:
-    """The peak rates that were measured on the host of ``machine``, fewest threads first."""
+    """Peak rates that were measured on the host and GPU of ``machine``, fewest threads first."""
     hardware = inputs.catalogue.hardware[machine.hardware]
     return tuple(
-        measured
-        for measured in measured_roofs(inputs, hardware, machine.device)
-        if measured.stored.ceilings.environment.fingerprint == machine.host
+        roof
+        for roof in measured_roofs(inputs, hardware, machine.device)
+        if _is_of(roof.stored.ceilings, machine)
     )
+
+
+def _is_of(ceilings: Ceilings, machine: Machine) -> bool:
+    host = ceilings.environment
+    gpus = (None, gpu_name(host, ceilings.device))
+    return host.fingerprint == machine.host and machine.gpu in gpus
 
 
 def _step_flops_and_bytes(

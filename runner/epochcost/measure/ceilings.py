@@ -81,7 +81,7 @@ def ceilings_here(
     storing fails, or if another run writes to the folder.
     """
     environment = detect_environment()
-    stored = None if again else find_ceilings(folder, hardware.id, provider, environment)
+    stored = None if again else find_ceilings(folder, hardware.id, provider, environment, device)
     if stored is not None and stored.ceilings_version == CEILINGS_VERSION:
         return stored, False
     require_writable(folder / hardware.id / Ceilings.folder)
@@ -92,6 +92,7 @@ def ceilings_here(
             ceilings_version=CEILINGS_VERSION,
             hardware=hardware.id,
             provider=provider,
+            device=device,
             measured_at=begun,
             ceilings=measure_apart(work),
             environment=environment,

@@ -1,6 +1,7 @@
 """The measured peak rates ("ceilings") of a machine in multiplying matrices and copying memory.
 
-A new measurement replaces the file ``<hardware>/ceilings/<provider>-<host>.json``.
+A new measurement replaces the file ``<hardware>/ceilings/<provider>-<host>.json``; the names for
+GPUs other than the first also have the GPU's number.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field, model_validator
 
 from epochcost.results.environment import Environment
-from epochcost.results.fields import Count, FiniteSeconds, Former, Record, Timestamp
+from epochcost.results.fields import Count, FiniteSeconds, Former, NonNegativeInt, Record, Timestamp
 from epochcost.results.store import HostSidecar, load_sidecars
 from epochcost.specs.study import Precision, Provider
 
@@ -21,7 +22,8 @@ from epochcost.specs.study import Precision, Provider
 # 1  first form.
 # 2  Added: small pieces of work that were timed for predictions. They are ignored today.
 # 3  Added: the precision of a product, and peak rates of GPUs. Older files have rates of fp32 only.
-CEILINGS_VERSION = 3
+# 4  Added: the number of the GPU. Older files do not say which GPU they are of.
+CEILINGS_VERSION = 4
 _FEWEST_TIMES = 3
 _Times = Annotated[tuple[FiniteSeconds, ...], Field(min_length=_FEWEST_TIMES)]
 
@@ -58,13 +60,15 @@ class Ceiling(Record):
 class Ceilings(HostSidecar):
     """Peak rates of a host in multiplying matrices and copying memory, as measured there.
 
-    For each precision, threads ascend. ``contradictions`` are differences between host and spec.
+    ``device`` is CUDA's number of the GPU, 0 for the CPU. For each precision, threads ascend.
+    ``contradictions`` are differences between host and spec.
     """
 
     folder: ClassVar[str] = "ceilings"
     described: ClassVar[str] = "the ceilings of a machine"
     ceilings_version: Annotated[int, Field(ge=1, le=CEILINGS_VERSION)]
     provider: Provider
+    device: NonNegativeInt = 0
     measured_at: Timestamp
     ceilings: tuple[Ceiling, ...]
     anchors: Former = None
@@ -72,8 +76,8 @@ class Ceilings(HostSidecar):
 
     @property
     def work(self) -> str:
-        """The first part of this record's file name: the execution provider."""
-        return self.provider
+        """The first part of this record's file name: execution provider and number of the GPU."""
+        return f"{self.provider}{self.device or ''}"
 
     @property
     def highest_flops(self) -> MeasuredRate:
@@ -100,13 +104,14 @@ class Ceilings(HostSidecar):
 
 
 def find_ceilings(
-    folder: Path, hardware: str, provider: Provider, environment: Environment
+    folder: Path, hardware: str, provider: Provider, environment: Environment, device: int = 0
 ) -> Ceilings | None:
     """Stored peak rates of the host and runtime in ``environment``; None if missing or damaged."""
-    key = (hardware, provider, environment.fingerprint, environment.runtime)
+    key = (hardware, provider, device, environment.fingerprint, environment.runtime)
     for record in load_sidecars(folder, Ceilings).records.values():
         host = record.environment
-        if (record.hardware, record.provider, host.fingerprint, host.runtime) == key:
+        place = (record.hardware, record.provider, record.device)
+        if (*place, host.fingerprint, host.runtime) == key:
             return record
     return None
 

@@ -104,7 +104,7 @@ def _beyond_the_device(catalogue: Catalogue, ceilings: Ceilings, ceiling: Ceilin
         device, flops = f"{threads} CPUs", cpu_flops(hardware, environment, threads)
         copied = MOST_HERTZ * min(threads, logical) * _COPY_BYTES_A_CYCLE
     else:
-        chips = gpus_of(catalogue, hardware, environment)
+        chips = gpus_of(catalogue, hardware, environment, ceilings.device)
         device, flops = "this GPU", gpu_products(chips, ceiling.precision)
         copied = gpu_copy(chips)
     for key, rate, most, unit in (
