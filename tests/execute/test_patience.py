@@ -9,12 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.execute.assignment import Assignment, Event, Finished, Started
+from epochcost.execute.assignment import Assignment, Event, Failed, Finished, Started
 from epochcost.execute.patience import Patience, disturbance, is_imprecise, look_at_host
 from epochcost.execute.planning import plan_run
 from epochcost.execute.run import run_trials
+from epochcost.measure.job import Job, TrialFailed
+from epochcost.measure.trial import OnProgress, Worker
 from epochcost.plan.make import Plan, RunRequest
 from epochcost.results.environment import Conditions
+from epochcost.results.records import Measurement
 from epochcost.results.rounds import round_count
 from epochcost.results.store import ResultStore
 from epochcost.specs.loader import load_catalogue
@@ -127,6 +130,29 @@ def test_what_is_not_precise_is_measured_in_more_rounds(
         assert begun.count(one.trial.id) == rounds[-1]
         assert is_imprecise(one.result)
     assert max(rounds) >= 2
+
+
+def test_an_added_round_that_fails_leaves_its_trial_complete(
+    assignment: Assignment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The trial keeps its planned round, counts as finished, and gets no more rounds."""
+    monkeypatch.setattr("epochcost.execute.patience.look_at_host", lambda: CALM)
+    measure = Worker.measure
+    measured: list[Job] = []
+
+    def fail_later(worker: Worker, job: Job, on_progress: OnProgress) -> Measurement:
+        measured.append(job)
+        if len(measured) > 1:
+            raise TrialFailed("worker: killed")
+        return measure(worker, job, on_progress)
+
+    monkeypatch.setattr(Worker, "measure", fail_later)
+    one = Plan(assignment.plan.trials[:1])
+    events: list[Event] = []
+    (outcome,) = run_trials(replace(assignment, plan=one, patience_seconds=60), events.append)
+    assert isinstance(outcome, Finished)
+    assert round_count(outcome.result.measurement) == 1
+    assert [event.rounds_kept for event in events if isinstance(event, Failed)] == [1]
 
 
 def test_what_is_precise_gets_a_round_only_if_it_was_disturbed() -> None:

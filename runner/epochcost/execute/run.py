@@ -99,8 +99,14 @@ def _measure_all_trials(run: RunContext) -> dict[str, Outcome]:
     def measured() -> Iterator[Result]:
         return (outcome.result for outcome in outcomes.values() if not isinstance(outcome, Failed))
 
+    complete: dict[str, Outcome] = {}
     for visit in run.patience.more_rounds(rounds, measured):
+        earlier = outcomes[visit.trial.id]
         _visit_all(run, Scheduled((visit,), run.patience.left_seconds), outcomes)
+        if isinstance(outcomes[visit.trial.id], Failed):
+            # The trial gets no more rounds; its planned rounds are stored.
+            complete[visit.trial.id] = earlier
+    outcomes |= complete
     order = dict.fromkeys(listed) | dict.fromkeys(outcomes)
     return {identifier: outcomes[identifier] for identifier in order}
 
