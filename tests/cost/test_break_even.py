@@ -78,11 +78,14 @@ def test_a_machine_sold_for_its_price_is_always_cheaper() -> None:
     assert break_even(owned("100"), Rent(rented())) == BreakEven("always")
 
 
-@pytest.mark.parametrize("utilisation", ["1", "0.25"])
-def test_a_commitment_costs_the_same_at_any_use(utilisation: str) -> None:
-    """A commitment costs 730 hours at 10 cents, whatever utilisation its spec has."""
-    month = monthly_rented(Rent(reserved(utilisation)))
-    assert month.at(ZERO) == month.at(HOURS_PER_CALENDAR_MONTH) == 73
+@pytest.mark.parametrize(
+    ("utilisation", "speed", "cost"),
+    [("1", "1", 73), ("0.25", "1", 73), ("0.25", "2", 73), ("1", "0.5", 146)],
+)
+def test_a_commitment_costs_the_same_at_any_use(utilisation: str, speed: str, cost: int) -> None:
+    """A commitment costs 730 hours at 10 cents at any utilisation; two slow machines cost twice."""
+    month = monthly_rented(Rent(reserved(utilisation), Decimal(speed)))
+    assert month.at(ZERO) == month.at(HOURS_PER_CALENDAR_MONTH) == cost
 
 
 def test_against_a_commitment_buying_may_be_cheaper_below() -> None:

@@ -185,9 +185,10 @@ def monthly_owned(price: Price, vcpus: int | None = None) -> MonthlyCost:
 def monthly_rented(rent: Rent) -> MonthlyCost:
     """The monthly cost of a rented machine that does the owned machine's work.
 
-    The cost includes the payments of a commitment. It leaves out starts, interruptions, charges per
-    run, the rounding of billed time and free credit. Raises InputError if the plan is for an owned
-    machine or has no hourly charge, or if the speed is not positive.
+    The cost includes the payments of a commitment, in full for a faster machine. It leaves out
+    starts, interruptions, charges per run, the rounding of billed time and free credit. Raises
+    InputError if the plan is for an owned machine or has no hourly charge, or if the speed is not
+    positive.
     """
     price, speed = rent.price, rent.speed
     if price.owned is not None:
@@ -205,7 +206,10 @@ def monthly_rented(rent: Rent) -> MonthlyCost:
             return MonthlyCost(Decimal(0), hour / speed, shares, month)
         paid = terms.by_the_hour
         power = hour - paid / terms.utilisation
-        return MonthlyCost(paid * HOURS_PER_BILLED_MONTH / speed, max(power, Decimal(0)) / speed)
+        # A faster machine is paid whole; of slower machines, as many as do the owned one's work.
+        machines = max(1 / speed, Decimal(1))
+        fixed = paid * HOURS_PER_BILLED_MONTH * machines
+        return MonthlyCost(fixed, max(power, Decimal(0)) / speed)
 
 
 def crossing(owned: MonthlyCost, rent: MonthlyCost) -> BreakEven:
