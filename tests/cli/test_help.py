@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from epochcost.cli.app import COMMANDS, app, load_command
+from epochcost.cli.app import COMMANDS, GROUPS, app, load_command
 from epochcost.cli.commands_page import commands_page
 
 ROOT = Path(__file__).parents[2]
@@ -76,6 +76,23 @@ def _lines(path: Path) -> list[str]:
 def test_the_list_of_commands_quotes_their_help() -> None:
     """The list has the first line of each command's help."""
     assert {name: command.help.splitlines()[0] for name, command in LOADED.items()} == COMMANDS
+
+
+@pytest.mark.parametrize(
+    ("typed", "suggestion"),
+    [
+        ("plam", " Did you mean 'plan'?"),
+        ("renew-api", " Did you mean 'prices renew-apis'?"),
+        ("price", " Did you mean 'prices', 'new price'?"),
+        ("zzz", ""),
+    ],
+)
+def test_a_wrong_name_has_suggestions(typed: str, suggestion: str) -> None:
+    """A subcommand without its group, or like one, is suggested with the group."""
+    groups = {name: command for name, command in LOADED.items() if hasattr(command, "commands")}
+    assert {name: tuple(command.commands) for name, command in groups.items()} == GROUPS
+    result = CliRunner().invoke(app, [typed])
+    assert result.stderr.endswith(f"No such command {typed!r}.{suggestion}\n")
 
 
 @pytest.mark.parametrize("name", NAMES)

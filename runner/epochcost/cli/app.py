@@ -10,6 +10,7 @@ import os
 import sys
 import warnings
 from collections.abc import Mapping
+from difflib import get_close_matches
 from importlib import import_module
 from types import MappingProxyType
 from typing import Annotated, Any
@@ -48,6 +49,15 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "weightless": "Write a copy of an ONNX file without the weights.",
         "new": "Write a new spec from options, a machine or a graph.",
         "prices": "Import published price tables as specs.",
+    }
+)
+# The subcommands of groups: a suggestion names the group, too.
+GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "data": ("fetch", "import", "list"),
+        "new": ("hardware", "price", "model"),
+        "prices": ("import", "renew-apis"),
+        "results": ("import",),
     }
 )
 # The modules of commands whose module has another name.
@@ -106,6 +116,8 @@ class _LazyCommandGroup(TyperGroup):
             self.add_command(TyperCommand(name, help=line))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        if args[0] not in self.commands and not ctx.resilient_parsing:
+            ctx.fail(f"No such command {args[0]!r}.{_suggestion(args[0])}")
         name, listed, rest = super().resolve_command(ctx, args)
         return name, listed and load_command(str(name)), rest
 
@@ -116,6 +128,14 @@ class _LazyCommandGroup(TyperGroup):
             # Click would end the program without a word.
             typer.echo("interrupted", err=True)
             raise typer.Exit(INTERRUPTED) from None
+
+
+def _suggestion(typed: str) -> str:
+    """A question that names the commands like ``typed``, also those of groups; may be empty."""
+    grouped = [f"{group} {name}" for group, names in GROUPS.items() for name in names]
+    near = get_close_matches(typed, COMMANDS)
+    near += [path for path in grouped if get_close_matches(typed, [path.partition(" ")[2]])]
+    return f" Did you mean {', '.join(map(repr, near))}?" if near else ""
 
 
 app = typer.Typer(
