@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -168,6 +168,17 @@ def current_prices(prices: Iterable[Price]) -> tuple[Price, ...]:
         for price in candidates
         if not any(supersedes(newer, price) for newer in by_plan[_plan(price)])
     )
+
+
+def with_distinct_names(machines: Mapping[str, Hardware]) -> Mapping[str, Hardware]:
+    """Add the id to each name that several machines share: readers know machines by their names."""
+    counts = Counter(machine.name for machine in machines.values())
+    return {
+        identifier: machine
+        if counts[machine.name] == 1
+        else machine.model_copy(update={"name": f"{machine.name} ({identifier})"})
+        for identifier, machine in machines.items()
+    }
 
 
 def usual_price(catalogue: Catalogue, hardware: str) -> Price | None:

@@ -20,7 +20,13 @@ import epochcost
 from epochcost.errors import Fault, InputError, SpecError
 from epochcost.specs.api import ApiPrice, ApiTable
 from epochcost.specs.base import NamedSpec, SpecT
-from epochcost.specs.catalogue import FORMER, FORMER_KEYS, KINDS, Catalogue
+from epochcost.specs.catalogue import (
+    FORMER,
+    FORMER_KEYS,
+    KINDS,
+    Catalogue,
+    with_distinct_names,
+)
 from epochcost.specs.document import Document, display_path, read
 from epochcost.specs.findings import MOST_FINDINGS, Finding, validate
 from epochcost.specs.hardware import Device, Hardware, accelerator_doubts, device_doubts
@@ -173,6 +179,7 @@ def load_catalogue(root: Path) -> Catalogue:
         name.replace("-", "_"): _by_id(_of_kind(loaded.specs, kind)) for name, kind in KINDS.items()
     }
     specs["apis"] = _by_id(loaded.apis)
+    specs["hardware"] = with_distinct_names(specs["hardware"])
     return Catalogue(root=root, files=MappingProxyType(files), **specs)
 
 
