@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import Decimal
@@ -92,6 +93,19 @@ def test_machines_and_apis_stand_in_one_list(root: Path) -> None:
     assert (measured.deployment.kind, measured.deployment.precision) == ("measured", "fp32")
     assert {offer.deployment.kind for offer in predicted} == {"predicted"}
     assert {offer.mark for offer in predicted} == {"predicted"}
+
+
+def test_machines_and_apis_of_one_name_stay_apart(root: Path) -> None:
+    """Machines with the same name have their ids in it; of APIs, the cheapest one counts."""
+    for path in (root / "specs/hardware").glob("*.toml"):
+        path.write_text(re.sub('"Box .*"', '"Box"', path.read_text()))
+    api = root / "specs/apis/theirs.toml"
+    dear = api.read_text().replace('id = "theirs"', 'id = "dear"')
+    (root / "specs/apis/dear.toml").write_text(re.sub("(put_per_million) = .*", r"\1 = 99", dear))
+    answer = TokenMarket(inputs_of(root), Made()).answer("tiny", REQUESTS)
+    assert [name_of(offer) for offer in answer.machines[1:]] == ["Box (cheap)", "Box (dear)"]
+    assert len(answer.apis) == 2
+    assert answer.chance(answer.apis[0]) == 1
 
 
 def test_prices_in_another_currency_are_left_out_with_the_reason(root: Path) -> None:

@@ -159,7 +159,7 @@ class TokenAnswer:
         Ways whose price has a drawback (it is assumed, say) are left out, unless all have one. The
         ``choice`` of the result is the first remaining way. None if ``ways`` is empty.
         """
-        competing = _without_drawback(ways)
+        competing = first_by(_without_drawback(ways), name_of)
         draws = {name_of(way): cost_draws(way, self.requests) for way in competing}
         return odds(name_of(competing[0]), draws) if competing else None
 
