@@ -160,13 +160,21 @@ def test_another_training_does_not_go_on_from_a_state(tmp_path: Path) -> None:
         run(prepared_digits(tmp_path, epochs=4), tmp_path)
 
 
-@pytest.mark.parametrize("change", [{"fingerprint": "0" * 16}, {"runtime": "onnxruntime==1.30.0"}])
-def test_a_training_does_not_go_on_with_the_times_of_another_host(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, str]
+def test_another_runtime_makes_another_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A state from another machine or runtime is refused, even if the training has ended there."""
+    """A training under another runtime has its own id, which names its files and its state."""
+    here = prepared_digits(tmp_path).id
+    monkeypatch.setattr("epochcost.execute.training.runtime_name", lambda: "onnxruntime==1.30.0")
+    assert prepared_digits(tmp_path).id != here
+
+
+def test_a_training_does_not_go_on_with_the_times_of_another_host(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A state from another machine is refused, even if the training has ended there."""
     run(prepared_digits(tmp_path), tmp_path)
-    other = detect_environment().model_copy(update=change)
+    other = detect_environment().model_copy(update={"fingerprint": "0" * 16})
     monkeypatch.setattr("epochcost.execute.training.detect_environment", lambda: other)
     with pytest.raises(InputError, match="machine or runtime: remove the file to begin again"):
         run(prepared_digits(tmp_path), tmp_path)

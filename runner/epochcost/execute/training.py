@@ -15,6 +15,7 @@ import onnx
 from epochcost.errors import InputError
 from epochcost.execute.step import carried_values, loss_terms, step_options
 from epochcost.measure.environment import detect_environment
+from epochcost.measure.runtime import runtime_name
 from epochcost.measure.training import TrainingGraphs, TrainingSession
 from epochcost.plan.binding import bind_model
 from epochcost.plan.trial import SessionSettings
@@ -184,8 +185,7 @@ def state_path(folder: Path) -> Path:
 
 def state_identity(prepared: PreparedTraining, seed: int) -> str:
     """Identify a training with a seed on this host: times of two hosts must not be added up."""
-    host = detect_environment()
-    return f"{prepared.id}-{seed}-{host.fingerprint}-{host.runtime}"
+    return f"{prepared.id}-{seed}-{detect_environment().fingerprint}"
 
 
 def _continue_training(
@@ -260,7 +260,7 @@ def _evaluation(prepared: PreparedTraining, size: int) -> onnx.ModelProto:
 def _training_digest(
     request: TrainingRequest, recipe: Recipe, graph: onnx.ModelProto, examples: Examples
 ) -> str:
-    """Digest of the model, data and settings (without the seed) that affect a training's result."""
+    """Digest of the model, data, runtime and settings (without the seed) of a training."""
     parts = {
         "graph": hashlib.sha256(graph.SerializeToString(deterministic=True)).hexdigest(),
         "inputs": [declared.model_dump(mode="json") for declared in request.model.inputs],
@@ -268,6 +268,7 @@ def _training_digest(
         "data": examples.sha256,
         "batch": request.batch_size,
         "provider": request.provider,
+        "runtime": runtime_name(),
         "session": request.session.model_dump(mode="json") | _ALWAYS,
         "aim": [type(recipe.aim).__name__, asdict(recipe.aim) if recipe.aim else None],
         "epochs": recipe.epochs,
@@ -346,8 +347,7 @@ def run_repeats(request: RepeatsRequest, follower: Follower) -> Trainings | None
 def _find_stored_trainings(request: RepeatsRequest, environment: Environment) -> Trainings | None:
     key = (request.hardware.id, request.prepared.id, environment.fingerprint)
     for record in load_sidecars(request.results, Trainings).records.values():
-        same = record.environment.runtime == environment.runtime
-        if same and (record.hardware, record.id, record.environment.fingerprint) == key:
+        if (record.hardware, record.id, record.environment.fingerprint) == key:
             return record
     return None
 

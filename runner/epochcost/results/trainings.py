@@ -90,7 +90,8 @@ class Repeat(Record):
 class Trainings(HostSidecar):
     """The repeats of a training on one host; ``aim`` is the target as a text, or "all epochs".
 
-    ``id`` is a digest of all settings, other than the seed, that affect the weights or the end.
+    ``id`` is a digest of the runtime and of all settings, other than the seed, that affect the
+    weights or the end.
     """
 
     folder: ClassVar[str] = "trainings"
