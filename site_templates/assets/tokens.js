@@ -92,19 +92,22 @@
     return made;
   }
 
-  /* The rate above which a machine is cheaper than the cheapest API; empty without machines or APIs. A machine may be
-     busy for the share ``busiest`` of the time. */
+  /* The rates above which a machine is cheaper than the cheapest API, and surely so; empty without machines or APIs. A
+     machine may be busy for the share ``busiest`` of the time. */
   function turn(listed, busiest) {
     const rival = listed.find(offer => offer.api), own = listed.filter(offer => offer.plan && !reserved(offer));
     if (!own.length || !rival?.request) { return ""; }
-    const turned = own.filter(offer => offer.turn > 0).sort((one, other) => one.turn - other.turn)[0];
-    if (turned) {
-      const [low, mean, high] = [turned.full_low, turned.full, turned.full_high].map(cost => cost / busiest);
-      const amount = value => money(value, turned.plan.currency), ends = low === high ? "" : ` (${amount(low)} to ${amount(high)})`;
-      return ` ${turned.decoder.name} costs ${high < rival.mean ? "less than" : "about as much as"} the cheapest API if each ` +
-        `machine serves at least ${rounded(turned.turn, 2)} requests/s and is at most ${percent(busiest)} busy: ${amount(mean)} a million tokens${ends}.`;
-    }
-    return ` The cheapest API is predicted to cost less than any machine with a list price that is at most ${percent(busiest)} busy.`;
+    const turned = own.filter(offer => offer.turn > 0).sort((one, other) => one.turn - other.turn);
+    const saves = offer => offer.full_high / busiest < rival.mean, [first] = turned;
+    const told = first && saves(first) ? [first] : [first, turned.find(saves)].filter(Boolean);
+    const sentence = offer => {
+      const [low, mean, high] = [offer.full_low, offer.full, offer.full_high].map(cost => cost / busiest);
+      const amount = value => money(value, offer.plan.currency), ends = low === high ? "" : ` (${amount(low)} to ${amount(high)})`;
+      const unsure = mean < 0.9 * rival.mean ? "probably costs less than" : "costs about as much as";
+      return ` ${offer.decoder.name} ${saves(offer) ? "costs less than" : unsure} the cheapest API if each ` +
+        `machine serves at least ${rounded(offer.turn, 2)} requests/s and is at most ${percent(busiest)} busy: ${amount(mean)} a million tokens${ends}.`;
+    };
+    return told.map(sentence).join("") || ` The cheapest API is predicted to cost less than any machine with a list price that is at most ${percent(busiest)} busy.`;
   }
 
   /* The longest timed lengths if they are why no measured machine is offered; else empty. */

@@ -14,7 +14,15 @@ import pytest
 from analysis.test_tokens import project
 from epochcost.analysis.inputs import Inputs, read_inputs
 from epochcost.analysis.token_answers import TokenMarket, name_of, usual_answers
-from epochcost.analysis.tokens import MOST_BUSY, ApiOffer, Requests, ServingOffer
+from epochcost.analysis.tokens import (
+    MOST_BUSY,
+    ApiOffer,
+    Requests,
+    ServingOffer,
+    api_offers,
+    ends_of_time,
+)
+from epochcost.cost import Time
 from epochcost.errors import InputError
 from epochcost.predict.decoders.rows import ServingQuestion
 from epochcost.predict.joint import DRAWS, Draws, Forecast, standard_normals
@@ -182,9 +190,40 @@ def test_the_load_from_which_a_machine_wins(root: Path) -> None:
     assert name_of(offer) == "Box cheap"
     busiest = answer.turn.busiest
     assert float(busiest.mean * MOST_BUSY) == pytest.approx(float(offer.full.mean))
-    cheap = answer.turn._replace(api=busiest.high)
-    assert cheap.comparison == "about as much as"
-    assert cheap._replace(api=busiest.high * 2).comparison == "less than"
+    for api, comparison in (
+        (busiest.mean, "costs about as much as"),
+        (busiest.high, "probably costs less than"),
+        (busiest.high * 2, "costs less than"),
+    ):
+        assert answer.turn._replace(api=api).comparison == comparison
+
+
+def test_a_machine_that_saves_at_any_likely_speed_is_told_too(root: Path) -> None:
+    """A box at twice the price and ten times the speed; alone if no other costs as little."""
+    answer = TokenMarket(inputs_of(root), Made()).answer("tiny", REQUESTS)
+    assert answer.turn is not None
+    (api,), slow = answer.apis, answer.turn.offer
+    factor = Decimal("1.05") * slow.full.mean / MOST_BUSY / api.per_million
+    dearer = {
+        name: getattr(api.api, name) * factor
+        for name in ("input_per_million", "output_per_million")
+    }
+    apis = tuple(api_offers([api.api.model_copy(update=dearer)], REQUESTS))
+    request = Time(*(end / 10 for end in ends_of_time(slow.capacity.request)))
+    fast = replace(
+        slow,
+        hour=2 * slow.hour,
+        capacity=replace(slow.capacity, request=request),
+        full=replace(slow.full, low=Decimal(0), mean=slow.full.mean / 5, high=slow.full.mean / 4),
+        deployment=replace(
+            slow.deployment, machine=replace(slow.deployment.machine, name="Box fast")
+        ),
+    )
+    turns = replace(answer, apis=apis, offers=(slow, fast)).turns
+    assert [name_of(turn.offer) for turn in turns] == ["Box cheap", "Box fast"]
+    assert [turn.comparison for turn in turns] == ["costs about as much as", "costs less than"]
+    (turn,) = replace(answer, apis=apis, offers=(fast,)).turns
+    assert turn.saves
 
 
 @pytest.mark.parametrize(

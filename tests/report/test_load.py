@@ -93,7 +93,10 @@ def turning(ways: tuple[Way, ...], per_second: str) -> str:
     """The title of a chart whose machine "small" costs about as much as the API at a rate."""
     offer = SimpleNamespace(deployment=SimpleNamespace(machine=SimpleNamespace(name="small")))
     turn = SimpleNamespace(
-        per_second=Decimal(per_second), offer=offer, comparison="about as much as"
+        per_second=Decimal(per_second),
+        offer=offer,
+        saves=False,
+        comparison="costs about as much as",
     )
     return finding(ways, cast("BreakEven", turn))
 

@@ -120,7 +120,7 @@ def test_the_largest_load_is_stated_once(tmp_path: Path, monkeypatch: pytest.Mon
     assert "at most 71 % busy" in page
     assert "80 %" not in page
     scripts = [site.files[address] for address in (home.URI, traffic.SHARED)]
-    assert "any machine with a list price, even if never idle" in str(scripts[0])
+    assert "The API is predicted to cost less than any machine" in str(scripts[0])
     assert '"most_busy":0.71' in str(scripts[1])
 
 

@@ -50,6 +50,8 @@ from epochcost.specs.decoder import ServedPrecision
 from epochcost.statistics import first_by, group_by
 from epochcost.units import count_words
 
+# A machine probably costs less than an API at a usual cost below this share of the API's.
+_CLEARLY_LESS = Decimal("0.9")
 # Precisions of our own phases that are listed with predictions in 16 bits.
 _AS_PRECISE = ("bf16", "fp16", "tf32", "fp32")
 # Requests to compare models with; short ones if no machine answers the first.
@@ -89,9 +91,17 @@ class BreakEven(NamedTuple):
         return replace(full, low=low, mean=mean, high=high)
 
     @property
+    def saves(self) -> bool:
+        """Whether ``busiest`` is below ``api`` at any likely speed of the machine."""
+        return self.busiest.high < self.api
+
+    @property
     def comparison(self) -> str:
-        """The text "less than" if ``busiest.high`` is below ``api``, else "about as much as"."""
-        return "less than" if self.busiest.high < self.api else "about as much as"
+        """Compare ``busiest`` with ``api``, for example "probably costs less than"."""
+        if self.saves:
+            return "costs less than"
+        less = self.busiest.mean < _CLEARLY_LESS * self.api
+        return "probably costs less than" if less else "costs about as much as"
 
 
 @dataclass(frozen=True)
@@ -168,20 +178,31 @@ class TokenAnswer:
         return self.odds.shares.get(name_of(way), 0.0) if self.odds else 0.0
 
     @property
-    def turn(self) -> BreakEven | None:
+    def turns(self) -> Sequence[BreakEven]:
         """The lowest rate of requests at which a machine costs the same as the cheapest API.
 
-        Machines whose price has a drawback (it is assumed, say) count only if all have one. None
-        without an API, or if every machine that is busy for the share ``MOST_BUSY`` costs more.
+        If that machine may still cost more at its highest load, the lowest rate of a machine that
+        then costs less at any likely speed follows. Machines whose price has a drawback (it is
+        assumed, say) count only if all have one. Empty without an API, or if every machine that is
+        busy for the share ``MOST_BUSY`` costs more.
         """
         api = self.cheapest_api
-        turns = [
-            BreakEven(rate, offer, api.per_million)
-            for offer in _without_drawback(self.machines)
-            if api
-            if (rate := break_even_per_second(offer, api.api, self.requests)) is not None
-        ]
-        return min(turns, key=lambda turn: turn.per_second, default=None)
+        turns = sorted(
+            (
+                BreakEven(rate, offer, api.per_million)
+                for offer in _without_drawback(self.machines)
+                if api
+                if (rate := break_even_per_second(offer, api.api, self.requests)) is not None
+            ),
+            key=lambda turn: turn.per_second,
+        )
+        first, saving = turns[:1], [turn for turn in turns if turn.saves][:1]
+        return first if first == saving else first + saving
+
+    @property
+    def turn(self) -> BreakEven | None:
+        """The first of `turns`, if any."""
+        return next(iter(self.turns), None)
 
 
 def _without_drawback(ways: Sequence[WayT]) -> Sequence[WayT]:

@@ -175,11 +175,11 @@ def finding(ways: Sequence[Way], turn: BreakEven | None = None) -> str:
     if turn and any(way.is_api and way.name == first for way in ways):
         begin = per_second_words(turn.per_second)
         # The machine may cost less only between two of the rates.
-        if not turns or turn.comparison != "less than":
+        if not turns or not turn.saves:
             name = one_line(name_of(turn.offer))
             until = f"{first} costs least up to {begin} requests/s"
             end = "" if last in {first, name} else f", {last} least at high load"
-            return f"{until}; above, {name} costs about as much{end}"
+            return f"{until}; above, {name} {turn.comparison.rpartition(' ')[0]}{end}"
     if not turns:
         return f"{first} costs least at every load"
     second = cheapest[turns[0]]

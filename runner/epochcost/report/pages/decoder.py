@@ -41,7 +41,7 @@ def page(report: Report, about: Mapping[str, Any], model: Model) -> Page:
             "answer": answer,
             "most_busy": MOST_BUSY,
             "odds": answer.odds_of(answer.machines) if answer else None,
-            "turn": answer.turn if answer else None,
+            "turns": answer.turns if answer else (),
             "timed": timed,
             # Decoding steps and the shortest possible time of their reads, by their evidence.
             "memory": {

@@ -197,20 +197,22 @@ def _answer_cards(contest: Contest) -> Iterator[Card]:
 
 
 def _token_cards(answer: TokenAnswer, cheapest_never_idle: Contender, page: str) -> Iterator[Card]:
-    best, api, turn = answer.cheapest_machine, answer.cheapest_api, answer.turn
+    best, api, turns = answer.cheapest_machine, answer.cheapest_api, answer.turns
     cheaper = ""
     if api is not None:
         never_idle = cheapest_never_idle.cost
-        cheaper = "The API costs less than any machine with a list price, even if never idle"
+        less = "The API is predicted to cost less than any machine with a list price"
+        cheaper = f"{less}, even if never idle"
         if api.per_million >= never_idle.mean:
             least = wording.cost_words(replace(never_idle, mean=never_idle.mean / MOST_BUSY))
-            cheaper = f"At most {share(MOST_BUSY)} busy: at least {least}, more than the API"
+            cheaper = f"{less} that is at most {share(MOST_BUSY)} busy: at least {least}"
     load = wording.per_second_words(answer.requests.per_second)
     load += " request/s" if load == "1" else " requests/s"
-    if turn is not None:
+    if turns:
+        turn = turns[-1]
         machine = one_line(turn.offer.deployment.machine.name)
         cost = wording.cost_words(turn.busiest)
-        cheaper = f"{machine}, {share(MOST_BUSY)} busy: {cost}, {turn.comparison} the API"
+        cheaper = f"{machine}, {share(MOST_BUSY)} busy, {turn.comparison} the API: {cost}"
     if best is not None:
         use = best.deployment
         software = one_line(software_words(use.software, use.precision))
