@@ -120,6 +120,7 @@ def test_a_share_may_have_a_sign() -> None:
     """A change is written with its sign."""
     changes = (0.15, -0.0007, 0.004, -0.01)
     assert [share(each, "+") for each in changes] == ["+15 %", "-0.07 %", "+0.4 %", "-1 %"]
+    assert [share(each, "+", 1) for each in changes] == ["+15.0 %", "-0.1 %", "+0.4 %", "-1.0 %"]
 
 
 def test_the_callers_context_does_not_round() -> None:

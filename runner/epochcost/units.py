@@ -208,13 +208,14 @@ def scientific(value: float) -> str:
     return f"{digits}e{int(power)}"
 
 
-def share(part: Decimal | float, sign: str = "") -> str:
-    """Format a share, such as 0.25, in percent; a share below 1 % keeps one significant digit.
+def share(part: Decimal | float, sign: str = "", decimals: int | None = None) -> str:
+    """Format a share, such as 0.25, in percent; with the ``sign`` "+", a positive share has it.
 
-    With the ``sign`` "+", the text of a positive share begins with it.
+    Without ``decimals``, the percentage is whole, or has one significant digit below 1 %.
     """
     percent = float(part) * 100
-    return f"{percent:{sign}.{'0f' if abs(percent) >= 1 else '1g'}} %"
+    whole = "0f" if abs(percent) >= 1 else "1g"
+    return f"{percent:{sign}.{whole if decimals is None else f'{decimals}f'}} %"
 
 
 def kilowatt_hours(energy: Decimal) -> str:

@@ -123,9 +123,9 @@ def test_plain_lines_where_nobody_watches() -> None:
     lines = console_output(terminal=False).splitlines()
     assert [line.split(" (")[0] for line in lines] == [
         "[1/3] net training cpu batch 1",
-        "    2 ms ±0.0% a step, 4 samples",
+        "    2 ms ±0.0 % a step, 4 samples",
         "[2/3] net training cpu batch 2",
-        "    stored before, 2 ms ±0.0% a step, 4 samples",
+        "    stored before, 2 ms ±0.0 % a step, 4 samples",
         "[3/3] net training cpu batch 3",
         "    failed: it broke",
     ]
@@ -135,7 +135,7 @@ def test_plain_lines_where_nobody_watches() -> None:
 def test_a_terminal_shows_what_is_being_measured() -> None:
     """A terminal shows finished trials, failed trials and the count."""
     text = console_output(terminal=True)
-    assert "net training cpu batch 1: 2 ms ±0.0% a step, 4 samples (precise)" in text
+    assert "net training cpu batch 1: 2 ms ±0.0 % a step, 4 samples (precise)" in text
     assert "net training cpu batch 3: failed: it broke" in text
     assert "3/3" in text
 
@@ -150,8 +150,8 @@ def test_disturbed_rounds_are_named() -> None:
         for each in (disturbed, twice)
     ]
     assert endings == [
-        "2 ms ±75.0% a step, 4 samples, disturbed by other programs (precise)",
-        "2 ms ±0.0% a step, 4 samples, not counting 1 round that other programs disturbed "
+        "2 ms ±75.0 % a step, 4 samples, disturbed by other programs (precise)",
+        "2 ms ±0.0 % a step, 4 samples, not counting 1 round that other programs disturbed "
         "(precise)",
     ]
 

@@ -38,10 +38,10 @@ _WITHOUT_WIDTH = (
     *range(0xE0000, 0xE1000),
 )
 _LISTED = "- ` a `\n"
-_COSTS = Part((("job", "machine", "plan", "$2.00", "$1.00", "-$1.00 (-50.0%)", "price: 2 → 1"),))
+_COSTS = Part((("job", "machine", "plan", "$2.00", "$1.00", "-$1.00 (-50.0 %)", "price: 2 → 1"),))
 _COSTS_OF_NEW = Part((("a",),))
 _ROW = (
-    "| ` job ` | ` machine ` | ` plan ` | ` $2.00 ` | ` $1.00 ` | ` -$1.00 (-50.0%) ` "
+    "| ` job ` | ` machine ` | ` plan ` | ` $2.00 ` | ` $1.00 ` | ` -$1.00 (-50.0 %) ` "
     "| ` price: 2 → 1 ` |\n"
 )
 

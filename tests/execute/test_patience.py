@@ -87,7 +87,7 @@ def test_without_patience_nobody_looks() -> None:
         (BUSY, "other programs keep 1.2 of 2 CPUs busy"),
         (
             Conditions(seconds=1.0, others_cpus=0.0, steal_share=0.08),
-            "the host takes 8% of the CPU time",
+            "the host takes 8 % of the CPU time",
         ),
         (Conditions(seconds=1.0), None),
     ],

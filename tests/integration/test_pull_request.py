@@ -101,7 +101,7 @@ def test_one_price_goes_from_a_branch_to_the_published_site(
     assert clone.summary.read_text("utf-8") == text
     rows = [line for line in text.splitlines() if line.startswith("|") and "box" in line]
     assert rows
-    assert all("(-25.0%)" in row and "box-2026-11" in row for row in rows), text
+    assert all("(-25.0 %)" in row and "box-2026-11" in row for row in rows), text
     clone.git("switch", "--quiet", "main")
     clone.git("merge", "--quiet", "--no-ff", "--message", "Merge", "cheaper")
     clone.git("push", "--quiet", "origin", "main")

@@ -38,7 +38,7 @@ def test_a_new_price_stands_among_the_changes(tmp_path: Path) -> None:
     page = build(inputs_of(project), REPOSITORY / "site_templates", changes).pages["changed.md"]
     text = html.unescape(page)
     assert "amount 0.8 → 1.2" in text
-    assert "+50.0%" in text
+    assert "+50.0 %" in text
     assert f"({commit[:8]})" in text.replace("<code>", "").replace("</code>", "")
     assert re.search(r"Since \d{4}-\d\d-\d\d", text.replace("\\", ""))
 

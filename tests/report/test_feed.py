@@ -52,6 +52,6 @@ def test_it_is_atom(report: Report) -> None:
     newest = entries[0]
     assert page_title(HOSTILE) in _child(newest, "title")
     assert newest.find(f"{_ATOM}link").get("href") == f"machines/{machine}.html"
-    assert _child(newest, "content").startswith("+100.0%")
+    assert _child(newest, "content").startswith("+100.0 %")
     assert _child(root, "updated") == _child(newest, "updated") == "2099-01-02T00:00:00Z"
     assert feed(changed) == text

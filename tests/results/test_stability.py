@@ -49,8 +49,8 @@ def test_a_calm_machine_gives_no_warning(judged: Callable[..., Any]) -> None:
     ("conditions", "cause", "seen"),
     [
         ({"others_cpus": 0.7}, "others", "other programs kept 0.7 of 2 CPUs busy"),
-        ({"steal_share": 0.068}, "steal", "noisy host (6.8% of CPU time"),
-        ({"frozen_seconds": 1.5}, "quota", "for 15% of the time"),
+        ({"steal_share": 0.068}, "steal", "noisy host (6.8 % of CPU time"),
+        ({"frozen_seconds": 1.5}, "quota", "for 15 % of the time"),
         ({"throttles": ("cpu-heat",)}, "throttling", "the CPU lowered its clock for heat"),
         ({"throttles": ("gpu-power-cap",)}, "throttling", "power cap"),
     ],
@@ -127,7 +127,7 @@ def test_rounds_that_differ_are_named(in_rounds: Callable[..., Any], means: Any)
     """One warning compares the slowest and the fastest round, in any order."""
     (found,) = in_rounds(*means)
     assert found.cause == "rounds"
-    assert re.match(rf"the slowest of {len(means)} rounds took (19|2[01])% longer", found.phrase)
+    assert re.match(rf"the slowest of {len(means)} rounds took (19|2[01]) % longer", found.phrase)
     assert "--rounds" in found.remedy
 
 

@@ -28,7 +28,7 @@ from epochcost.results.sidecars import BatchLimit
 from epochcost.results.stability import disturbances_of, instabilities
 from epochcost.results.store import load_sidecars
 from epochcost.specs.catalogue import Catalogue
-from epochcost.units import money, rounded, seconds
+from epochcost.units import money, rounded, seconds, share
 
 _MOST_NAMED = 2
 
@@ -75,7 +75,7 @@ def _outcome_row(outcome: Outcome) -> tuple[str, ...]:
     return (
         outcome.trial.title,
         seconds(summary.mean),
-        f"{summary.relative_margin:.1%}",
+        share(summary.relative_margin, decimals=1),
         f"{outcome.trial.batch_size / summary.mean:,.0f}",
         str(summary.count),
         measurement.stop_reason + stored,

@@ -32,7 +32,7 @@ from epochcost.plan.rounds import Visit
 from epochcost.results.records import Result
 from epochcost.results.rounds import round_count, summary_of, without_disturbed_rounds
 from epochcost.results.stability import disturbances_of
-from epochcost.units import count_words, seconds
+from epochcost.units import count_words, seconds, share
 
 # Building a graph, starting a worker and evaluating add to a trial's budget.
 _OVERHEAD_SECONDS = 3.0
@@ -97,7 +97,7 @@ def outcome_words(event: Outcome | RoundStored | Exhausted) -> str:
     extent = f"{summary.count} samples" + (f" in {rounds} rounds" if rounds > 1 else "")
     extent += _disturbance_words(counted, round_count(measurement) - rounds)
     why = "more follow" if isinstance(event, RoundStored) else measurement.stop_reason
-    width = f"±{summary.relative_margin:.1%}"
+    width = f"±{share(summary.relative_margin, decimals=1)}"
     return f"{stored}{seconds(summary.mean)} {width} a step, {extent} ({why})"
 
 
@@ -200,7 +200,7 @@ class Display:
     def _advance(self, event: Advanced) -> None:
         progress, precision = event.progress, ""
         if progress.relative_half_width is not None:
-            precision = f" ±{progress.relative_half_width:.1%}"
+            precision = f" ±{share(progress.relative_half_width, decimals=1)}"
         counted = f", {progress.samples} steps{precision}" if progress.samples else ""
         self._describe(f"{progress.phase}{counted}")
 

@@ -313,7 +313,7 @@ def _rate_row(served: ServedDecoder, rate: ServedRate) -> tuple[str, ...]:
     return (
         f"{rounded(rate.per_second)}/s",
         *("-" if time is None else seconds(time) for time in times),
-        "-" if rate.good_share is None else f"{rate.good_share:.0%}",
+        "-" if rate.good_share is None else share(rate.good_share),
         f"{rounded(rate.written_per_second)}/s",
         cost_words(served.per_million(rate)),
         seconds(rate.seconds),

@@ -195,7 +195,7 @@ class _ProgressPrinter:
         self._printed_at = now
         prepared = self._request.prepared
         last = prepared.recipe.epochs * prepared.feed.epoch_steps
-        measured = f", accuracy {progress.curve[-1].accuracy:.1%}" if progress.curve else ""
+        measured = f", accuracy {_accuracy(progress.curve[-1].accuracy)}" if progress.curve else ""
         spent = self._spent_before + now - self._begun
         log(
             f"{self.folder.name}, step {step:,} of at most {last:,}: loss {loss:.4g}"
@@ -208,7 +208,7 @@ class _ProgressPrinter:
         reason = "aim met" if repeat.ending == "reached" else "all epochs done"
         log(
             f"{'stored before: ' if stored else ''}seed {repeat.seed}: {reason} at "
-            f"step {repeat.steps:,}, accuracy {last.accuracy:.2%}, loss {last.loss:.4g}, "
+            f"step {repeat.steps:,}, accuracy {_accuracy(last.accuracy)}, loss {last.loss:.4g}, "
             f"{seconds(repeat.seconds)}"
         )
 
@@ -224,7 +224,7 @@ def _show_trainings(run: AccuracyTraining, request: RepeatsRequest) -> None:
             seconds(each.seconds),
             _cost_words(run.cost_of(each.seconds)),
             f"{each.curve[-1].loss:.4g}",
-            f"{each.curve[-1].accuracy:.2%}",
+            _accuracy(each.curve[-1].accuracy),
         )
         for each in record.repeats
     ]
@@ -235,7 +235,7 @@ def _show_trainings(run: AccuracyTraining, request: RepeatsRequest) -> None:
     counted = f"{reached} of {len(record.repeats)} reached it; " if aimed else ""
     say(f"{record.aim}: {counted}time {_interval(run.seconds, seconds)}")
     say(_cost_sentence(run))
-    say(f"accuracy {_interval(run.accuracy, lambda value: f'{value:.2%}')}")
+    say(f"accuracy {_interval(run.accuracy, _accuracy)}")
     waiting = sum(each.waiting_seconds for each in record.repeats)
     say(f"waiting for data: {share(waiting / sum(each.seconds for each in record.repeats))}")
     weights = repeat_folder(request, run.counted[0].seed) / "model.onnx"
@@ -255,6 +255,10 @@ def _cost_sentence(run: AccuracyTraining) -> str:
     currency, assumed = cost.currency, ", an assumed price" if cost.assumed else ""
     amount = _interval(run.cost, lambda value: money(Decimal(repr(value)), currency))
     return f"cost {amount} at {cost.price_id}{assumed}"
+
+
+def _accuracy(value: float) -> str:
+    return share(value, decimals=2)
 
 
 def _interval(spread: Spread, text: Callable[[float], str]) -> str:

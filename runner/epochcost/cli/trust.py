@@ -9,6 +9,7 @@ from epochcost.cli.bundled import own_catalogue
 from epochcost.cli.terminal import DOCS
 from epochcost.errors import InputError
 from epochcost.results.files import unwritable, write_atomically
+from epochcost.units import share
 
 
 def trust() -> None:
@@ -31,7 +32,7 @@ def trust() -> None:
         if line := headline(trust_values, withheld):
             typer.echo(
                 f"each {withheld} withheld: half of {line.rows:,} predictions within "
-                f"x{line.factor:.2f}, {line.coverage:.0%} of intervals held the truth"
+                f"x{line.factor:.2f}, {share(line.coverage)} of intervals held the truth"
             )
     typer.echo(f"written to {path}")
 

@@ -12,6 +12,7 @@ from epochcost.results.records import Result
 from epochcost.results.rounds import round_count, without_disturbed_rounds
 from epochcost.results.stability import MOST_OTHERS_SHARE, MOST_STEAL_SHARE, disturbances_of
 from epochcost.statistics import relative_half_width
+from epochcost.units import share
 
 _LOOK_SECONDS = 1.0
 _PAUSE_SECONDS = 5.0
@@ -32,7 +33,7 @@ def disturbance(change: Conditions, cpus: int) -> str | None:
     if other_cpus is not None and other_cpus > MOST_OTHERS_SHARE * cpus:
         return f"other programs keep {other_cpus:.1f} of {cpus} CPUs busy"
     if steal is not None and steal > MOST_STEAL_SHARE:
-        return f"the host takes {steal:.0%} of the CPU time"
+        return f"the host takes {share(steal)} of the CPU time"
     return None
 
 

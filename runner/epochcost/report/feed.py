@@ -13,7 +13,7 @@ from epochcost.analysis.difference.words import summary, winner_words
 from epochcost.report.escape import one_line, page_title
 from epochcost.report.list_prices import Moved, moved_prices
 from epochcost.report.pages.page import Report, html, machine_uri
-from epochcost.units import money
+from epochcost.units import money, share
 
 URI = "feed.xml"
 _MOST = 100
@@ -71,12 +71,13 @@ def _moved(moved: Moved) -> Entry:
     price = moved.price
     before, now = (money(amount, price.currency) for amount in (moved.before, moved.now))
     where = f", {price.region}" if price.region else ""
+    change = share(moved.change, "+", 1)
     return Entry(
         key=f"price/{price.id}",
         day=price.as_of,
         title=f"{moved.hardware.name}, {price.plan}{where}: {before} to {now} an hour",
         link=html(machine_uri(moved.hardware.id)),
-        text=f"{float(moved.change):+.1%} by the price of {price.as_of}; {one_line(price.source)}",
+        text=f"{change} by the price of {price.as_of}; {one_line(price.source)}",
     )
 
 

@@ -20,7 +20,7 @@ from epochcost.results.stability import instabilities
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Hardware
 from epochcost.statistics import relative_half_width
-from epochcost.units import scientific, seconds
+from epochcost.units import scientific, seconds, share
 
 # The first version that stored results is of this month: an older date shows a wrong clock.
 _FIRST_RESULT = dt.datetime(2026, 11, 1, tzinfo=dt.UTC)
@@ -286,4 +286,5 @@ def review_remarks(result: Result) -> Iterator[str]:
         demanded = float(result.trial.relative_half_width)
         width = relative_half_width(samples, measurement.samples_by_round)
         if width > _MOST_WIDER * demanded:
-            yield f"stopped as precise to {demanded:.1%}, but the samples give {width:.1%}"
+            aim, reached = (share(each, decimals=1) for each in (demanded, width))
+            yield f"stopped as precise to {aim}, but the samples give {reached}"

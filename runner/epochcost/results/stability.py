@@ -14,7 +14,7 @@ from typing import Literal
 
 from epochcost.results.environment import Conditions, Environment, Throttle
 from epochcost.results.records import Measurement, Pinning, Result
-from epochcost.units import seconds
+from epochcost.units import seconds, share
 
 Cause = Literal[
     "others",
@@ -116,14 +116,14 @@ def _surroundings(watched: Conditions, cpus: int) -> Iterator[Instability]:
     if steal is not None and steal > MOST_STEAL_SHARE:
         yield Instability(
             "steal",
-            f"noisy host ({steal:.1%} of CPU time stolen)",
+            f"noisy host ({share(steal, decimals=1)} of CPU time stolen)",
             "measure at another hour, or rent a machine whose CPUs are not shared",
         )
     frozen = watched.frozen_seconds
     if frozen is not None and frozen > _MOST_FROZEN_SHARE * watched.seconds:
         yield Instability(
             "quota",
-            f"a CPU quota stopped the trial for {frozen / watched.seconds:.0%} of the time",
+            f"a CPU quota stopped the trial for {share(frozen / watched.seconds)} of the time",
             "raise the container's CPU limit, or use no more threads than it allows",
         )
     for reason in watched.throttles or ():
@@ -179,7 +179,7 @@ def _rounds_apart(measurement: Measurement) -> Iterator[Instability]:
     if change > _MOST_BETWEEN_ROUNDS:
         yield Instability(
             "rounds",
-            f"the slowest of {len(means)} rounds took {change:.0%} longer than the fastest",
+            f"the slowest of {len(means)} rounds took {share(change)} longer than the fastest",
             "measure in more rounds (--rounds, --resume), spread over hours; look for heat, for a "
             "neighbour, or for threads placed by chance: `threads`, `vcpus`",
         )

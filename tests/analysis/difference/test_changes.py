@@ -163,7 +163,7 @@ def test_each_cause_is_named(project: Path, compare: Compare) -> None:
     edit(project, "prices/local-2025", "0.90", "0.45")
     time, *further = causes(of_goal(compare(), "full"))
     assert time[0] == "time"
-    assert time[1].startswith("step +30.0% (95 % interval")
+    assert time[1].startswith("step +30.0 % (95 % interval")
     assert further == [("spec", "training.epochs 10 → 12"), ("price", "amount 0.9 → 0.45")]
 
 

@@ -64,7 +64,7 @@ def test_an_estimate_follows_its_price(estimating: Path, compare: Compare) -> No
         "mode",
         "$34.29 ($24.00 to $60.00)",
         "$8.57 ($6.00 to $15.00)",
-        "-$25.71 (-75.0%)",
+        "-$25.71 (-75.0 %)",
         "price: amount 7.2 → 1.8",
     )
     (winner,) = changes.winners
@@ -72,6 +72,9 @@ def test_an_estimate_follows_its_price(estimating: Path, compare: Compare) -> No
         "large, full training: was node, node, $17.14 ($12.00 to $30.00), estimated; "
         "is mode, mode, $8.57 ($6.00 to $15.00), estimated"
     )
+    edit(estimating, "prices/mode", "1.80", "720")
+    (dearer,) = shown_costs(compare().costs)
+    assert cells(dearer)[4:6] == ("$3,430 ($2,400 to $6,000)", "+$3,390 (+9900.0 %)")
 
 
 def test_every_amount_of_the_dataset_is_compared(estimating: Path, compare: Compare) -> None:

@@ -72,7 +72,7 @@ def test_another_price_changes_the_range_of_what_is_predicted(
     assert {job.partition("predicted: ")[2] for job, *_ in rows} == set(software)
     assert {machine for _, machine, *_ in rows} == {"g5.xlarge, cuda"}
     assert all(" to " in before and " to " in after for *_, before, after, _, _ in rows)
-    assert {change.rpartition(" ")[2] for *_, change, _ in rows} == {"(-50.0%)"}
+    assert {change.rpartition(" (")[2] for *_, change, _ in rows} == {"-50.0 %)"}
     assert {why for *_, why in rows} == {"price: amount 1.006 → 0.503"}
     assert not prediction_words(changes)
 

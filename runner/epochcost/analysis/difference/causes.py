@@ -19,7 +19,7 @@ from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.wording import describe
 from epochcost.statistics import Bounded
 from epochcost.statistics.interval import TimeChange, time_change
-from epochcost.units import plain
+from epochcost.units import plain, share
 
 # "spec": the amount of work or the machine's facts; "method": how the work was measured.
 # "prediction": the data from which a time is predicted.
@@ -126,7 +126,7 @@ def _time_causes(
         return ()
     method = changed_keys(results[0].trial, results[1].trial)
     low, mean, high = (
-        f"{end - 1:+.1%}" for end in (time.factor.low, time.factor.mean, time.factor.high)
+        share(end - 1, "+", 1) for end in (time.factor.low, time.factor.mean, time.factor.high)
     )
     change = f"step {mean} (95 % interval {low} to {high})"
     return (Cause("method", f"{change}: {method}") if method else Cause("time", change),)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
 from operator import attrgetter
 
 from epochcost.analysis.difference.causes import ChangedCost
@@ -13,11 +14,13 @@ from epochcost.analysis.difference.results import ResultFile
 from epochcost.analysis.difference.table_diff import Figure, Job
 from epochcost.analysis.odds import scenarios
 from epochcost.analysis.rows import GOAL_WORDS
-from epochcost.units import money, money_about, money_range
+from epochcost.units import money, money_about, money_range, share
 
 # Changes are sorted by their rounded size, so that effects of one price stay together.
 _DIGITS = 3
 _MOST_NAMED = 3
+# Kinds of costs of which three digits are shown, as a range says that no more are known.
+_ROUNDED_KINDS = frozenset({"predicted", "estimated"})
 # At most this number of changed predictions is listed, of at least this relative change.
 _MOST_ANEW, _LEAST_ANEW = 20, 0.05
 HEADER = ("job", "machine", "plan", "before", "after", "change", "why")
@@ -60,13 +63,14 @@ def _changed_prediction_words(difference: Difference) -> Iterator[str]:
     }
     if changes:
         job = max(changes, key=lambda key: abs(changes[key]))
-        most = f"{changes[job]:+.1%} ({job_words(job)}, on {machine_words(job)})"
+        most = f"{share(changes[job], '+', 1)} ({job_words(job)}, on {machine_words(job)})"
         counted = _number_with_noun(
             len(changes), "predicted cost changes", "predicted costs change"
         )
         learned = difference.results.learned_from
         why = f"; predictions learn from all results ({learned})" if learned else ""
-        yield f"{counted}: median {statistics.median(changes.values()):+.1%}, most {most}{why}"
+        median = share(statistics.median(changes.values()), "+", 1)
+        yield f"{counted}: median {median}, most {most}{why}"
 
 
 def prediction_words(difference: Difference) -> tuple[str, ...]:
@@ -176,19 +180,24 @@ def _cost_words(figure: Figure | None) -> str:
         return "—"
     if figure.cost is None or figure.ends is None:
         return "unknown"
-    if figure.job.kind in {"predicted", "estimated"}:
-        mean = money_about(figure.cost, figure.currency)
+    mean = _amount_words(figure.cost, figure)
+    if figure.job.kind in _ROUNDED_KINDS:
         ends = money_range(*figure.ends, figure.currency)
         return mean if ends == mean else f"{mean} ({ends})"
-    return money(figure.cost, figure.currency)
+    return mean
+
+
+def _amount_words(amount: Decimal, figure: Figure) -> str:
+    words = money_about if figure.job.kind in _ROUNDED_KINDS else money
+    return words(amount, figure.currency)
 
 
 def _change_words(change: ChangedCost) -> str:
     if change.amount is None:
         return "—"
-    percent = "" if change.relative is None else f" ({change.relative:+.1%})"
+    percent = "" if change.relative is None else f" ({share(change.relative, '+', 1)})"
     sign = "+" if change.amount > 0 else ""
-    return f"{sign}{money(change.amount, change.figure.currency)}{percent}"
+    return f"{sign}{_amount_words(change.amount, change.figure)}{percent}"
 
 
 def winner_words(winner: Winner) -> str:
