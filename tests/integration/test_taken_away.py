@@ -45,6 +45,7 @@ def _run_action(scratch: Path, github: GitHub, **changes: str) -> tuple[int, str
         **github.environment,
         "EPOCHCOST": write_program(program),
         "BASE": "main",
+        "DEFAULT_BRANCH": "main",
         "RUNNER_TEMP": str(temporary),
         "GITHUB_ACTION_PATH": str(ROOT),
         "GITHUB_STEP_SUMMARY": str(temporary / "summary.md"),
@@ -64,17 +65,19 @@ def _run_action(scratch: Path, github: GitHub, **changes: str) -> tuple[int, str
     return codes[0], (temporary / "summary.md").read_text("utf-8")
 
 
-def test_the_action_says_what_a_request_changes(scratch: Path, tmp_path: Path) -> None:
-    """A raised price is in the run's summary and in the comment."""
+@pytest.mark.parametrize("base", ["main", "0" * 40, ""])
+def test_the_action_says_what_a_request_changes(scratch: Path, tmp_path: Path, base: str) -> None:
+    """A raised price is in the run's summary and in the comment, also if no commit came before."""
+    git(scratch, "update-ref", "refs/remotes/origin/main", "main")
     git(scratch, "switch", "--quiet", "--create", "dearer")
     price = scratch / "specs/prices/box-2026.toml"
     price.write_text(price.read_text("utf-8").replace("0.80", "0.96"), "utf-8")
     commit(scratch)
     github = GitHub(tmp_path)
-    code, summary = _run_action(scratch, github)
+    code, summary = _run_action(scratch, github, BASE=base)
     assert code == 0
-    assert "+20.0%" in summary
-    assert "+20.0%" in github.comments[1].replace("\\", "")
+    assert "+20.0 %" in summary
+    assert "+20.0 %" in github.comments[1].replace("\\", "")
 
 
 def test_the_action_fails_at_a_fault(scratch: Path, tmp_path: Path) -> None:
