@@ -30,12 +30,18 @@ def test_a_value_is_computed_once(tmp_path: Path) -> None:
     assert [file.suffix for file in folder.iterdir()] == [".json"] * 2
 
 
-def test_an_edit_of_the_code_finds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("edited", ["package/module.py", "statistics/groups.py", "units.py"])
+def test_an_edit_of_the_code_finds_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, edited: str
+) -> None:
     """After an edit of the code that computes a value, the value is computed again."""
-    module = tmp_path / "package" / "module.py"
-    module.parent.mkdir()
+    for folder in ("package", "statistics"):
+        (tmp_path / folder).mkdir()
+    (tmp_path / "units.py").touch()
+    module = tmp_path / edited
     module.write_text("A = 1\n")
     monkeypatch.setattr(kept, "_ROOT", tmp_path)
+    kept._code_digest.cache_clear()
     keep = Keep("numbers", KEEP.form, ("package",))
     assert keep.value(tmp_path / "kept", "a", lambda: VALUE) == VALUE
     module.write_text("A = 2\n")

@@ -199,7 +199,7 @@ class ResultStatistics:
 _KEPT = Keep(
     "statistics",
     TypeAdapter(tuple[str, ResultStatistics]),
-    ("analysis/observations.py", "analysis/representatives.py", "results", "statistics"),
+    ("analysis/observations.py", "analysis/representatives.py", "results"),
 )
 
 

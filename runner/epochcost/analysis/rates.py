@@ -43,7 +43,7 @@ _INTERVAL_ENDS = NormalDist().inv_cdf((1 + LEVEL) / 2)
 _KEPT = Keep(
     "half-widths",
     TypeAdapter(tuple[str, tuple[float, ...]]),
-    ("analysis/rates.py", "results", "statistics"),
+    ("analysis/rates.py", "results"),
 )
 # With fewer makes, nothing can be inferred for another one.
 _LEAST_MAKES = 3

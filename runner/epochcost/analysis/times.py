@@ -32,8 +32,8 @@ _KEPT = Keep(
     "times",
     TypeAdapter(tuple[str, Times]),
     (
-        "analysis", "cost", "graphs", "plan", "predict", "results", "specs", "statistics",
-        "units.py", f"{LIBRARY}/graphs",
+        "analysis", "cost", "graphs", "plan", "predict", "results", "specs",
+        f"{LIBRARY}/graphs",
     ),
 )  # fmt: skip
 

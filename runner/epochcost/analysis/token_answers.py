@@ -67,6 +67,7 @@ _KEPT = Keep(
         "analysis/decoder_places.py",
         "analysis/serving_capacity.py",
         "analysis/tokens.py",
+        "cost/estimate.py",
         "predict",
         "specs/hardware.py",
     ),

@@ -34,6 +34,7 @@ KeptArray = Annotated[
 # With more values than this, the oldest half is deleted; most values take less than a megabyte.
 _MOST_KEPT = 2000
 _ROOT = Path(epochcost.__path__[0])
+_COMMON_CODE = ("statistics", "units.py")
 # The folder of onnxstep, found from a module, since a namespace package has no file.
 LIBRARY = str(Path(onnxstep.errors.__file__).parent)
 
@@ -43,7 +44,7 @@ class Keep(Generic[ValueT]):
     """A cache of the values of one ``kind``; ``form`` validates a file's pair (digest, value).
 
     The digest depends on the key, the versions of NumPy and onnx, and the computing ``code``:
-    modules and folders, relative to this package or absolute.
+    modules and folders, relative to this package or absolute. Code that most caches use is added.
     """
 
     kind: str
@@ -114,7 +115,7 @@ def _delete_oldest_files(folder: Path) -> None:
 @functools.cache
 def _code_digest(places: tuple[str, ...]) -> str:
     digest = hashlib.sha256(f"{version('numpy')} {version('onnx')}".encode())
-    for place in map(_ROOT.joinpath, places):
+    for place in map(_ROOT.joinpath, (*places, *_COMMON_CODE)):
         for source in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
             digest.update(source.name.encode() + source.read_bytes())
     return digest.hexdigest()
