@@ -7,24 +7,27 @@
 The evaluation is that of `epochcost trust`. By a seed, draws some cases of works with known graphs
 in one precision. Prints the published and the predicted rate of each, and whether the 90 % range
 contains the published rate. The last lines are summaries of all cases. ``--doubts`` lists the rows
-that are excluded from learning.
+that are excluded from learning, and counts those of unknown devices and decoders.
 """
 
 from __future__ import annotations
 
 import argparse
 import random
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from epochcost.predict.decoders.doubts import doubted_token_rows, doubted_training_rows
-from epochcost.predict.decoders.rows import token_rows
+from epochcost.predict.decoders.rows import catalogue_lines, token_rows
 from epochcost.predict.decoders.training_rows import training_rows
 from epochcost.predict.design import Devices, precision_of
 from epochcost.predict.learnt import Doubt, doubted_rows, learnt_rates, placed_table
+from epochcost.predict.rates import read_rates
 from epochcost.predict.withheld import Tried, errors_of, tried
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
+from epochcost.units import count_words
 
 ROOT = Path(__file__).parents[1]
 
@@ -51,6 +54,20 @@ def summary(cases: Sequence[Tried]) -> str:
     )
 
 
+def unknown_names(catalogue: Catalogue, devices: Devices) -> Iterator[tuple[Path, str, str]]:
+    """Yield table, kind and name of each device or decoder of a row that no spec describes."""
+    for table in catalogue.tables_of("examples"):
+        path = catalogue.table_path(table, table.table)
+        for rate in read_rates(path):
+            if devices.named(rate.accelerator) is None and rate.accelerator not in table.cpus:
+                yield path, "device", rate.accelerator
+    for line in catalogue_lines(catalogue):
+        if line.device is None:
+            yield line.path, "device", line.cells["chip"]
+        elif line.form is None:
+            yield line.path, "decoder", line.cells["model"]
+
+
 def print_doubts(catalogue: Catalogue, devices: Devices) -> None:
     """Print each row that is excluded from learning, and the reason."""
     doubts: list[Doubt] = []
@@ -60,6 +77,8 @@ def print_doubts(catalogue: Catalogue, devices: Devices) -> None:
     doubts += doubted_training_rows(training_rows(catalogue)).values()
     for doubt in doubts:
         print(f"{doubt.where}: {doubt.reason}")
+    for (path, kind, name), rows in Counter(unknown_names(catalogue, devices)).items():
+        print(f"{path}: {count_words(rows, 'row')} of {name!r}: no {kind} has this name")
 
 
 def main() -> None:
