@@ -12,8 +12,11 @@ from epochcost.analysis.arithmetic import arithmetic_of_model
 from epochcost.analysis.estimates import trains_large_models
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.observations import Observation
+from epochcost.analysis.predictable import Learnt, Place, place_of
 from epochcost.analysis.predicted import Predictions, predict_times
 from epochcost.cost.flops import peak_flops, time_of_large_models, training_flops
+from epochcost.predict.design import Devices
+from epochcost.predict.process import Scales
 
 # Language models, which are estimated from FLOPs too.
 _LANGUAGE = ("gpt2", "bert-base", "bert-large-128", "bert-1.5b")
@@ -109,6 +112,15 @@ def test_another_precision_is_predicted_on_request(own_inputs: Inputs) -> None:
     row = of(predictions, "resnet50", "p4d.24xlarge", "training", "published")
     assert row.step is not None
     assert row.batch_size / row.step.mean == pytest.approx(7000, rel=1e-4)
+
+
+def test_a_machine_may_have_less_memory_than_its_device(own_inputs: Inputs) -> None:
+    """The accelerator memory that a machine's spec states counts, not that of its device."""
+    catalogue = own_inputs.catalogue
+    evidence = Learnt((), Devices(catalogue.devices.values()), Scales())
+    place = place_of(catalogue.hardware["g6e.xlarge"], evidence)
+    assert isinstance(place, Place)
+    assert (place.memory_gib, place.device.memory_gib) == (Decimal("44.7"), 45)
 
 
 def test_what_does_not_fit_is_not_predicted(predictions: Predictions) -> None:

@@ -89,6 +89,8 @@ def _place(hardware: Hardware, devices: Devices, processors: Mapping[str, CpuFor
         device = devices.named(accelerator.name)
         if device is None or len(hardware.accelerators) > 1:
             return "not enough known of its accelerators"
+        if accelerator.memory_gib is not None:
+            device = device.model_copy(update={"memory_gib": accelerator.memory_gib})
         capability = accelerator.compute_capability
         return Place(
             machine, device, accelerator.count, float(device.memory_gib) * _GIB,

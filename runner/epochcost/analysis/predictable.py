@@ -67,7 +67,8 @@ def _accelerated(hardware: Hardware, evidence: Learnt) -> Place | str:
     software = runtime_name(runtime) if runtime else ""
     doubt = f"{PINNED_RUNTIME} has no kernels for compute capability {hardware.compute_capability}"
     older = "" if runtime in {"", PINNED_RUNTIME} else doubt
-    return Place(hardware, device, accelerator.count, device.memory_gib, software, older)
+    memory_gib = accelerator.memory_gib or device.memory_gib
+    return Place(hardware, device, accelerator.count, memory_gib, software, older)
 
 
 def runtime_name(software: str) -> str:
