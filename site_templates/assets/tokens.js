@@ -210,7 +210,7 @@
     window.epochcostTables.begin();
   }
 
-  window.epochcostTokens = { offers, untimed };
+  window.epochcostTokens = { offers, turn, untimed };
   window.epochcostForms.onForms("[data-ec-tokens]", async form => {
     const folder = new URL(form.dataset.ecTokens, location.href).href, model = form.dataset.ecModel;
     const shared = await loaded(`${folder}.js`, "epochcostTokens");

@@ -145,22 +145,18 @@ _NEAR = 0.03
 
 
 @pytest.mark.parametrize(
-    "traffic",
+    ("name", "precision", "traffic"),
     [
-        Requests(Decimal(1), 1000, 200),
-        Requests(Decimal(40), 1000, 200),
-        Requests(Decimal(2), 3000, 500, Decimal("0.5"), Decimal("0.03")),
-        Requests(Decimal("0.1"), 12000, 1),
-        Requests(Decimal(40), 4000, 200, cached_share=Decimal("0.6")),
-        Requests(Decimal(5), 256, 128),
-        Requests(Decimal(5), 100, 300),
-        Requests(Decimal(5000), 1, 16),
+        ("llama-3.1-8b", "bf16", Requests(Decimal(1), 1000, 200)),
+        ("llama-3.1-8b", "bf16", Requests(Decimal("0.1"), 12000, 1)),
+        ("llama-3.1-8b", "bf16", Requests(Decimal(5), 256, 128)),
+        ("llama-3.1-8b", "bf16", Requests(Decimal(5000), 1, 16)),
+        ("qwen3-30b-a3b", "bf16", Requests(Decimal(40), 1000, 200)),
+        ("qwen3-30b-a3b", "bf16", Requests(Decimal(2), 3000, 500, Decimal("0.5"), Decimal("0.03"))),
+        ("llama-3.1-8b", "fp8", Requests(Decimal(40), 4000, 200, cached_share=Decimal("0.6"))),
+        ("llama-3.1-8b", "fp8", Requests(Decimal(5), 100, 300)),
     ],
-    ids=["usual", "many", "bounds", "long", "cached", "short", "chat", "tiny"],
-)
-@pytest.mark.parametrize(
-    ("name", "precision"),
-    [("llama-3.1-8b", "bf16"), ("qwen3-30b-a3b", "bf16"), ("llama-3.1-8b", "fp8")],
+    ids=["usual", "long", "short", "tiny", "many", "bounds", "cached", "chat"],
 )
 def test_predicted_machines_cost_what_the_engine_says(
     page: Page, project_report: Report, name: str, precision: ServedPrecision, traffic: Requests
@@ -307,3 +303,33 @@ def test_the_timed_lengths_say_why_a_machine_is_left_out(page: Page, report: Rep
     expected = f"prompts were timed up to {longest} tokens; yours has 10,000."
     assert page.evaluate(ask, [data, 10_000]).endswith(expected)
     assert page.evaluate(ask, [data, longest]) == ""
+
+
+@pytest.mark.parametrize(
+    ("costs", "sentences"),
+    [
+        ((0.8, 0.2), ("slow costs about as much as", "fast costs less than")),
+        ((0.6, 0.6), ("slow probably costs less than",)),
+        ((0.2, 0.1), ("slow costs less than",)),
+    ],
+)
+def test_break_evens_are_told_as_by_the_command(
+    page: Page, costs: tuple[float, float], sentences: tuple[str, ...]
+) -> None:
+    """The first machine that costs as little as the API, and the first that surely costs less."""
+    machines = [
+        {
+            "decoder": {"name": name},
+            "plan": {"currency": "USD"},
+            "turn": rate,
+            "full_low": cost / 2,
+            "full": cost,
+            "full_high": 2 * cost,
+        }
+        for name, rate, cost in zip(("fast", "slow"), (6, 2), reversed(costs), strict=True)
+    ]
+    listed = [{"api": {}, "request": 1, "mean": 1}, *machines]
+    text = page.evaluate("listed => window.epochcostTokens.turn(listed, 0.8)", listed)
+    told = [f"{sentence} the cheapest API if each machine" for sentence in sentences]
+    assert [sentence in text for sentence in told] == [True] * len(told)
+    assert text.count("cheapest API") == len(told)

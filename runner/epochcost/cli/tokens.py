@@ -233,19 +233,19 @@ def _answer_sentences(answer: TokenAnswer) -> Iterator[str]:
         yield f"The cheapest API: {_asks(api)}."
     if traffic.first_seconds or traffic.token_seconds:
         yield "The bounds apply to machines: no price list states how fast an API answers."
-    yield from _break_even_load_sentence(answer)
+    yield from _break_even_load_sentences(answer)
 
 
-def _break_even_load_sentence(answer: TokenAnswer) -> Iterator[str]:
-    if answer.turn is not None:
-        rate, offer, busiest = *answer.turn[:2], answer.turn.busiest
+def _break_even_load_sentences(answer: TokenAnswer) -> Iterator[str]:
+    for turn in answer.turns:
+        busiest = turn.busiest
         ends = f" ({busiest.between})" if busiest.between else ""
         yield (
-            f"From {_per_second(rate)} for each machine, {name_of(offer)} costs "
-            f"{answer.turn.comparison} that API: {cost_words(busiest)} a million tokens{ends} if "
+            f"From {_per_second(turn.per_second)} for each machine, {name_of(turn.offer)} "
+            f"{turn.comparison} that API: {cost_words(busiest)} a million tokens{ends} if "
             f"{share(MOST_BUSY)} busy."
         )
-    elif answer.machines:
+    if answer.machines and not answer.turns:
         yield "At no load is a machine cheaper than that API."
 
 
