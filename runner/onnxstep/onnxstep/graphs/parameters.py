@@ -93,7 +93,11 @@ def with_parameters(
     candidates = untrained(model)
     every = [*(parameter.name for parameter in parameters(model)), *candidates]
     named = candidates.keys() & match_names(kind, patterns, every)
-    return as_parameters(model, named) if named else model
+    if not named:
+        return model
+    marked = as_parameters(model, named)
+    # Typed numbers are parameters only in a file without other parameters.
+    return as_parameters(marked, untrained(marked).keys() - candidates.keys())
 
 
 def state(model: onnx.ModelProto) -> tuple[Parameter, ...]:

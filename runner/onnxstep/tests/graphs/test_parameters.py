@@ -164,3 +164,14 @@ def test_constants_become_parameters_by_pattern() -> None:
     assert [parameter.name for parameter in parameters(chosen)] == ["w", "step"]
     with pytest.raises(ModelError, match=r"wrt 'stp\*' is unknown; choices are .*step"):
         with_parameters("wrt", model, ["stp*"])
+
+
+def test_a_chosen_constant_leaves_the_weights() -> None:
+    """Weights whose numbers look typed stay parameters after a constant is chosen, too."""
+    model = model_of_text(
+        "g (float[4] x) => (float[4] y) <float[4] w = {1, 2, 3, 4}, float power = {2}> "
+        "{ s = Mul(x, w) y = Pow(s, power) }"
+    )
+    assert [parameter.name for parameter in parameters(model)] == ["w"]
+    chosen = with_parameters("--train", model, ["power"])
+    assert [parameter.name for parameter in parameters(chosen)] == ["w", "power"]
