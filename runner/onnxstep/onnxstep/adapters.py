@@ -132,8 +132,9 @@ def _floats(
         maker = makers[name]
         if maker.op_type == "DequantizeLinear" and maker.input[1] in tensors:
             kind = kind or tensors[maker.input[1]][1]
-        kind = kind or node_attributes(maker).get("to", 0)
-        turned ^= maker.op_type == "Transpose"
+        attributes = node_attributes(maker)
+        kind = kind or attributes.get("to", 0)
+        turned ^= maker.op_type == "Transpose" and attributes.get("perm") != [0, 1]
         name = maker.input[0]
     shape, stored = tensors.get(name, ((), 0))
     if len(shape) == _MATRIX and all(shape):
