@@ -12,8 +12,14 @@ import pytest
 
 from epochcost.measure import stepping
 from epochcost.measure.job import CarriedValue, Job, JobError, PlacementError
-from epochcost.measure.session import open_session
-from epochcost.measure.stepping import StepInputs, Stepper, graph_inputs, initial_parameters
+from epochcost.measure.session import BFLOAT16, open_session
+from epochcost.measure.stepping import (
+    StepInputs,
+    Stepper,
+    graph_inputs,
+    initial_parameters,
+    load_arrays,
+)
 from epochcost.plan.trial import SessionSettings
 from graph_text import model_of_text
 
@@ -26,6 +32,15 @@ def stepper_of(job: Job) -> Stepper:
     session = open_session(job.graph, job.provider, job.session)
     inputs = graph_inputs(job, initial_parameters(job), session.get_inputs())
     return Stepper(session, job.provider, job.mode, inputs, job.carried, job.session)
+
+
+def test_bfloat16_is_read_from_a_file(tmp_path: Path) -> None:
+    """NumPy writes bfloat16 without its type, and reading restores the type."""
+    numbers = np.array([0.1, 3], BFLOAT16)
+    np.savez(tmp_path / "initial.npz", w=numbers)
+    read = load_arrays(tmp_path / "initial.npz")["w"]
+    assert read.dtype == BFLOAT16
+    np.testing.assert_array_equal(read, numbers)
 
 
 @pytest.mark.parametrize("steps", [0, 1, 2, 7, 50])

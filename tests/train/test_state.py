@@ -8,12 +8,17 @@ import numpy as np
 import pytest
 
 from epochcost.errors import InputError
+from epochcost.measure.session import BFLOAT16
 from epochcost.results.trainings import Point
 from epochcost.train.state import Progress, SavedState, Times, digest, read_state, write_state
 
 POINT = Point(step=7, seconds=0.1, learning_rate=0.1, training_loss=1 / 3, loss=2 / 3, accuracy=0.1)
 PROGRESS = Progress(7, (POINT,), (0.1 + 0.2, 3), Times(1 / 7), 2)
-VALUES = {"a/b:0": np.array([0.1, -0.0], np.float32), "count": np.array(3, np.int64)}
+VALUES = {
+    "a/b:0": np.array([0.1, -0.0], np.float32),
+    "count": np.array(3, np.int64),
+    "half": np.array([0.1, 3], BFLOAT16),
+}
 STATE = SavedState("me", PROGRESS, VALUES)
 
 

@@ -170,6 +170,11 @@ BFLOAT16 = np.dtype(helper.tensor_dtype_to_np_dtype(TensorProto.BFLOAT16))
 _BFLOAT16_TYPE = "tensor(bfloat16)"
 
 
+def with_stored_type(array: NDArray[Any]) -> NDArray[Any]:
+    """An array of an .npz file, with the type bfloat16 instead of V2, as which NumPy writes it."""
+    return array.view(BFLOAT16) if array.dtype == np.dtype("V2") else array
+
+
 def allocate(
     shape: tuple[int, ...], dtype: np.dtype[Any], device: str, number: int = 0
 ) -> ort.OrtValue:

@@ -20,7 +20,13 @@ from numpy.typing import NDArray
 
 from epochcost.graphs.weight_bits import draw_codes
 from epochcost.measure.job import CarriedValue, Job, JobError, PlacementError
-from epochcost.measure.session import BFLOAT16, allocate, copy_into, input_devices
+from epochcost.measure.session import (
+    BFLOAT16,
+    allocate,
+    copy_into,
+    input_devices,
+    with_stored_type,
+)
 from epochcost.plan.trial import SessionSettings
 from epochcost.specs.study import Mode, Provider
 from onnxstep.graphs.loading import load_model
@@ -238,7 +244,7 @@ def load_arrays(path: Path) -> dict[str, Array]:
     """Read the arrays of an .npz file; raises JobError if the file cannot be read."""
     try:
         with np.load(path, allow_pickle=False) as archive:
-            return {name: archive[name] for name in archive.files}
+            return {name: with_stored_type(archive[name]) for name in archive.files}
     except (OSError, ValueError, zipfile.BadZipFile) as error:
         raise JobError(f"{path}: expected an .npz of arrays; {error}") from error
 

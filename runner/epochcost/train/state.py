@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 
 from epochcost.errors import CapabilityError, InputError
+from epochcost.measure.session import with_stored_type
 from epochcost.results.files import is_full, write_atomically
 from epochcost.results.trainings import Ending, Point
 from onnxstep.graphs.exported import separated
@@ -100,7 +101,10 @@ def read_state(path: Path, identity: str) -> SavedState | None:
                 raise ValueError(
                     "that of another model, data set, seed, recipe, machine or runtime"
                 )
-            arrays = {name: archive[str(number)] for number, name in enumerate(document["arrays"])}
+            arrays = {
+                name: with_stored_type(archive[str(number)])
+                for number, name in enumerate(document["arrays"])
+            }
         progress = _PROGRESS.validate_json(json.dumps(document["progress"]))
     except FileNotFoundError:
         return None

@@ -29,6 +29,7 @@ from onnxstep.step import TrainingStep, first_values, training_step
 from onnxstep.trained_set import LeftOut
 
 _INTERRUPTED_CODE = 130
+_BFLOAT16 = onnx.helper.tensor_dtype_to_np_dtype(onnx.TensorProto.BFLOAT16)
 _NO_BF16_ON_CPUS = (
     "--precision bf16: ONNX Runtime's CPU provider has no bf16 kernels for matrix products and "
     "cannot run such a graph; for a GPU add --provider cuda"
@@ -185,8 +186,10 @@ def _write(step: TrainingStep, model: ModelProto, destination: Path, seed: int) 
         # np.savez refuses arrays that are called "file".
         with zipfile.ZipFile(_initial_path(destination), "w") as archive:
             for name, array in arrays.items():
+                # NumPy would write bfloat16 as two bytes of no type, V2.
+                bits = array.view(np.uint16) if array.dtype == _BFLOAT16 else array
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-                    np.lib.format.write_array(member, array, allow_pickle=False)
+                    np.lib.format.write_array(member, bits, allow_pickle=False)
         onnx.save(step.model, destination)
     except OSError as error:
         raise CapabilityError(f"{destination}: cannot be written: {error.strerror}") from None
@@ -220,6 +223,8 @@ def _report_values(step: TrainingStep, kernels: KernelCheck | None) -> Mapping[s
 def _report_text(
     step: TrainingStep, source: Path, destination: Path, kernels: KernelCheck | None
 ) -> str:
+    types = {carried.elem_type for carried in step.carried}
+    bits = " (bfloat16 as bits in uint16)" if onnx.TensorProto.BFLOAT16 in types else ""
     fed = filter(None, [*step.inputs, step.target, step.learning_rate])
     pairs = [(c.output, c.input) for c in step.carried if c.output != f"{c.input}.next"]
     following = [f"{new} as {old}" for new, old in [("every <name>.next", "<name>"), *pairs]]
@@ -232,7 +237,7 @@ def _report_text(
         f"  feed         {', '.join(fed)}",
         f"  read         {step.loss}",
         *([f"  kernels      {kernels}"] if kernels else []),
-        f"First values: {_initial_path(destination)}.",
+        f"First values: {_initial_path(destination)}{bits}.",
         f"After each step feed {', '.join(following)}.",
     ]
     return "\n".join(lines)

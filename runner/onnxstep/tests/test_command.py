@@ -76,6 +76,17 @@ def test_a_parameter_may_have_the_name_of_an_argument(name: str, tmp_path: Path)
     assert np.load(tmp_path / "step.initial.npz").files == [name]
 
 
+def test_bfloat16_is_written_as_its_bits(tmp_path: Path) -> None:
+    """First values in bfloat16, which .npz files do not know, are in uint16; the report says so."""
+    source, out = tmp_path / "model.onnx", tmp_path / "step.onnx"
+    onnx.save(model_of_text(MODEL.replace("float[", "bfloat16[")), source)
+    report = printed(source, "--dim", "batch=8", "-o", out)
+    assert "step.initial.npz (bfloat16 as bits in uint16)." in report
+    first = np.load(tmp_path / "step.initial.npz")["w"]
+    assert first.dtype == np.uint16
+    np.testing.assert_array_equal(first.ravel()[:3], [1, 2, 3])  # bits in ONNX's text, too
+
+
 def test_a_step_larger_than_memory_is_one_line(model: Path, tmp_path: Path) -> None:
     """Adapters that do not fit into memory give exit code 3 and one line."""
     out = tmp_path / "step.onnx"
