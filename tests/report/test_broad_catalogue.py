@@ -64,10 +64,12 @@ def test_home_offers_no_model_without_a_time(site: Site) -> None:
 
 
 def test_machines_with_results_lead_the_list(site: Site) -> None:
-    """The list of machines has measured machines first, and those without a time last."""
+    """Those without a time are last, and their pages do not explain how times are known."""
     names = re.findall(
         r'<tr[^>]*><td><a href="site:machines/([^"]*).md"', site.pages["machines/index.md"]
     )
     measured, _, rest = ",".join(names).partition("idle")
     assert measured
     assert rest.count("idle") == 19
+    assert "How we know: " in site.pages["machines/local.md"]
+    assert "How we know: " not in site.pages["machines/idle-2.md"]
