@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 # Where the project's mkdocs.yml lets builds keep it.
@@ -21,9 +21,13 @@ class SharedBuilds:
     """The folder of the cache, which all processes of a test run share."""
 
     folder: Path
+    _projects: list[Path] = field(default_factory=list)
 
     def into(self, project: Path) -> Path:
-        """Copy the cache into a project; returns the project."""
+        """Copy the cache into a project, with what earlier projects drew; returns the project."""
+        while self._projects:
+            self.add(self._projects.pop())
+        self._projects.append(project)
         if self.folder.is_dir():
             shutil.copytree(
                 self.folder,

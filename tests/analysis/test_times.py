@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,55 +27,51 @@ def inputs_fixture(own_inputs: Inputs, tmp_path_factory: pytest.TempPathFactory)
     return replace(own_inputs, cache=tmp_path_factory.mktemp("cache"))
 
 
-@pytest.fixture(scope="module", name="times")
-def times_fixture(inputs: Inputs) -> Times:
-    """Times of a small network, which are then cached, without earlier counts."""
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(arithmetic, "_memory", {})
-        return times_of(inputs, ["mnist-mlp"])
+@dataclass(frozen=True)
+class _Asked:
+    """Times of models, and the file names of the graphs that were counted for them."""
+
+    times: Times
+    counted: frozenset[str]
 
 
-@pytest.fixture(scope="module", autouse=True)
-def without_counts_fixture() -> Iterator[None]:
-    """Hide the stored counts of graphs, as in a user's project."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(arithmetic, "_read_stored_counts", lambda _: {})
-        yield
-
-
-@pytest.fixture(name="counted")
-def counted_fixture(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Record the file names of the graphs that are counted from now on."""
-    counted: list[str] = []
+def ask(inputs: Inputs, model: str) -> _Asked:
+    """The times of a model, without counts of an earlier question, as in a user's project."""
+    counted: set[str] = set()
     compute = profiling.computed_in_copies
 
     def record(calls: Sequence[Callable[[], bytes]]) -> tuple[bytes | None, ...]:
-        counted.extend(call.args[0].path.name for call in calls)  # type: ignore[attr-defined]
+        counted.update(call.args[0].path.name for call in calls)  # type: ignore[attr-defined]
         return compute(calls)
 
-    monkeypatch.setattr(profiling, "computed_in_copies", record)
-    monkeypatch.setattr(arithmetic, "_memory", {})
-    return counted
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(arithmetic, "_read_stored_counts", lambda _: {})
+        patched.setattr(profiling, "computed_in_copies", record)
+        patched.setattr(arithmetic, "_memory", {})
+        return _Asked(times_of(inputs, [model]), frozenset(counted))
 
 
-def test_a_question_counts_no_graph_that_it_does_not_need(
-    inputs: Inputs, counted: list[str]
-) -> None:
+@pytest.fixture(scope="module", name="asked")
+def asked_fixture(inputs: Inputs) -> _Asked:
+    """The answer to a first question, about a small network."""
+    return ask(inputs, "mnist-mlp")
+
+
+def test_a_question_counts_no_graph_that_it_does_not_need(inputs: Inputs, asked: _Asked) -> None:
     """Only the graphs of the model in question and of models with rates are counted."""
-    times_of(replace(inputs, cache=None), ["gpt2-xl"])
     models = inputs.catalogue.models
-    needed = {models[name].graph for name in (*models_with_rates(inputs), "gpt2-xl")}
-    assert "gpt2_xl.onnx" in counted
-    assert set(counted) <= {Path(str(graph)).name for graph in needed}
-    assert "llama3_1_70b.onnx" not in counted
+    needed = {models[name].graph for name in (*models_with_rates(inputs), "mnist-mlp")}
+    assert "mnist_mlp.onnx" in asked.counted
+    assert asked.counted <= {Path(str(graph)).name for graph in needed}
+    assert "llama3_1_70b.onnx" not in asked.counted
 
 
-def test_a_second_question_counts_nothing(inputs: Inputs, times: Times, counted: list[str]) -> None:
+def test_a_second_question_counts_nothing(inputs: Inputs, asked: _Asked) -> None:
     """All counts are in the cache, and the second answer equals the first in every draw."""
-    again = times_of(inputs, ["mnist-mlp"])
-    assert counted == []
-    assert again == times
-    for first, second in zip(again.observations, times.observations, strict=True):
+    again = ask(inputs, "mnist-mlp")
+    assert again.counted == frozenset()
+    assert again.times == asked.times
+    for first, second in zip(again.times.observations, asked.times.observations, strict=True):
         assert (first.draws is None) == (second.draws is None)
         if first.draws is not None and second.draws is not None:
             assert first.draws.values.tolist() == second.draws.values.tolist()

@@ -95,6 +95,7 @@ def test_a_second_runner_is_refused_and_the_first_goes_on(project: Path) -> None
     assert rounds_stored(project) == [3] * TRIALS
 
 
+@pytest.mark.slow
 def test_a_worker_without_memory_fails_its_trial_alone(project: Path) -> None:
     """A worker out of memory fails its trial with a message; the other trials are stored."""
     with started_run(project, until="[2/3]") as process:

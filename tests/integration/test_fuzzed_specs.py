@@ -75,16 +75,11 @@ def fuzz(first: int, count: int) -> dict[str, int]:
     return {outcome: int(times) for times, outcome in lines if "in place" not in outcome}
 
 
-def test_damaged_specs() -> None:
-    """Some of each kind are built; refusals are one line."""
-    outcomes = fuzz(0, 15)
-    assert sum(outcomes.values()) == 15
-    assert sum(times for outcome, times in outcomes.items() if outcome.startswith("built")) > 2
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("first", range(15, 5_015, 500))
-def test_many_damaged_specs(first: int) -> None:
-    """The same for five thousand others."""
-    assert sum(fuzz(first, 500).values()) == 500
+@pytest.mark.parametrize("first", range(0, 5_000, 500))
+def test_damaged_specs(first: int) -> None:
+    """Some of each kind are built; refusals are one line."""
+    outcomes = fuzz(first, 500)
+    assert sum(outcomes.values()) == 500
+    assert sum(times for outcome, times in outcomes.items() if outcome.startswith("built")) > 2

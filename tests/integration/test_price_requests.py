@@ -137,9 +137,12 @@ def _run(clone: Path, state: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_new_prices_become_a_request(clone: Path, state: Path) -> None:
-    """A dated spec with source for each; the request lists their costs."""
+    """Each has a date and a source, and rows without a file do not change; costs are listed."""
+    model = state / "models.dev/providers/groq/models/openai/gpt-oss-20b.toml"
+    model.write_text("[cost]\ninput = 0.08\ncache_read = 0.04\noutput = 0.3\n", "utf-8")
     _propose(clone, state)
-    names = git(clone, "show", "--name-only", "--format=", "prices-12").split()
+    shown = ("show", "--name-only", "--format=", "prices-12", "--", "specs/prices")
+    names = git(clone, *shown).split()
     dated = {name for name in names if not name.endswith("-2026-11.toml")}
     assert len(names) > len(dated)
     assert {Path(name).stem for name in dated} == {
@@ -158,6 +161,12 @@ def test_new_prices_become_a_request(clone: Path, state: Path) -> None:
     calls = [json.loads(line) for line in (state / "calls.txt").read_text("utf-8").splitlines()]
     (request,) = [call for call in calls if call[:2] == ["pr", "create"]]
     assert "g6.xlarge" in request[-1]
+    change = git(clone, "show", "--format=", "-U0", "prices-12", "--", "specs/api-tables")
+    (row,) = [line for line in change.splitlines() if line.startswith("+Groq")]
+    assert row.startswith("+Groq,openai/gpt-oss-20b,gpt-oss-20b,0.08,0.04,,0.3,")
+    assert row.endswith(
+        ',2026-11-22,,"anomalyco/models.dev@c0ffee, providers/groq/models/openai/gpt-oss-20b.toml",'
+    )
 
 
 def test_a_source_under_another_licence_is_left_out(clone: Path, state: Path) -> None:
@@ -170,20 +179,7 @@ def test_a_source_under_another_licence_is_left_out(clone: Path, state: Path) ->
     assert git(clone, "status", "--porcelain") == ""
 
 
-def test_a_new_price_of_tokens_becomes_a_request(clone: Path, state: Path) -> None:
-    """Its row has date and commit; rows without a file do not change."""
-    model = state / "models.dev/providers/groq/models/openai/gpt-oss-20b.toml"
-    model.write_text("[cost]\ninput = 0.08\ncache_read = 0.04\noutput = 0.3\n", "utf-8")
-    _propose(clone, state)
-    change = git(clone, "show", "--format=", "-U0", "prices-12", "--", "specs/api-tables")
-    (row,) = [line for line in change.splitlines() if line.startswith("+Groq")]
-    assert row.startswith("+Groq,openai/gpt-oss-20b,gpt-oss-20b,0.08,0.04,,0.3,")
-    assert row.endswith(
-        ',2026-11-22,,"anomalyco/models.dev@c0ffee, providers/groq/models/openai/gpt-oss-20b.toml",'
-    )
-
-
-@pytest.mark.parametrize("call", ["api", "pr"])
+@pytest.mark.parametrize("call", ["api", pytest.param("pr", marks=pytest.mark.slow)])
 def test_a_token_that_may_not_is_told_without_a_traceback(
     clone: Path, state: Path, call: str
 ) -> None:

@@ -78,10 +78,8 @@ def files_of(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_a_build_with_drawings_is_the_same_as_one_from_nothing(
-    copy: Path, shared: SharedBuilds
-) -> None:
-    """Byte for byte; an edited price draws only the charts again in which a figure changes."""
+def test_an_edited_price_draws_only_the_charts_again_that_change(copy: Path) -> None:
+    """The others' drawings, and the script of the chart library, stay."""
     folder, former = copy, files_of(copy)
     price = folder / "specs/prices/box-2026.toml"
     price.write_text(price.read_text(encoding="utf-8").replace("0.80", "0.96"), encoding="utf-8")
@@ -95,12 +93,16 @@ def test_a_build_with_drawings_is_the_same_as_one_from_nothing(
     }
     unchanged = {name for name in tables if changed.files[name] == former[name]}
     assert 0 < len(unchanged) < len(tables)
-    # The script of the chart library is not drawn again either.
     assert len(now.items() & drawn.items()) == len(unchanged) + 1
-    shutil.rmtree(folder / ".cache")
-    shutil.rmtree(folder / "site")
-    assert build(folder).files == changed.files
-    shared.add(folder)
+
+
+@pytest.mark.slow
+def test_a_build_with_drawings_is_the_same_as_one_from_nothing(copy: Path) -> None:
+    """Byte for byte."""
+    changed = build(copy)
+    shutil.rmtree(copy / ".cache")
+    shutil.rmtree(copy / "site")
+    assert build(copy).files == changed.files
 
 
 def test_what_a_build_warned_of_the_next_one_warns_of(tmp_path: Path, shared: SharedBuilds) -> None:
@@ -170,7 +172,11 @@ def test_links_are_refused_where_nothing_may_be_wrong(foreign: Path) -> None:
             assert f"{name}:1:1: expected a file or folder, got a link" in output, name
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=["kill -9", "Ctrl-C"])
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)],
+    ids=["kill -9", "Ctrl-C"],
+)
 def test_nothing_goes_on_when_a_build_was_ended(tmp_path: Path, number: signal.Signals) -> None:
     """Its processes end with it, without messages."""
     folder = write_project(tmp_path / "project")

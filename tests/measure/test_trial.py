@@ -290,7 +290,10 @@ run_trial(job, Path(sys.argv[2]), lambda progress: print(progress.phase, flush=T
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGKILL, signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)],
+)
 def test_a_worker_never_outlives_its_parent(
     counting: Job, tmp_path: Path, number: signal.Signals
 ) -> None:
@@ -337,7 +340,9 @@ with start_worker(Path(sys.argv[1])):
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [signal.SIGKILL, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
+)
 def test_a_worker_without_a_job_never_outlives_its_parent(
     tmp_path: Path, number: signal.Signals
 ) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
+import onnx
 import pytest
 
 from epochcost.graphs.counting import flops
@@ -12,7 +14,7 @@ from onnxstep.graphs.binding import bind_dimensions
 from onnxstep.graphs.loading import load_model
 from onnxstep.graphs.parameters import parameter_count
 
-ROOT = Path(__file__).parents[2]
+CATALOGUE = load_catalogue(Path(__file__).parents[2])
 
 
 def _blocks(layers: int, width: int, sequence: int, attentions: int = 1) -> int:
@@ -98,12 +100,16 @@ FORWARD_MULTIPLICATIONS = [
 ]
 
 
+@cache
+def graph_of(model_id: str) -> onnx.ModelProto:
+    """The graph of a model."""
+    return load_model(CATALOGUE.graph_path(CATALOGUE.model(model_id)))
+
+
 @pytest.mark.parametrize(("model_id", "expected", "source"), PARAMETER_COUNTS)
 def test_parameter_count_is_that_of_the_source(model_id: str, expected: int, source: str) -> None:
     """The graph trains as many numbers as its source states."""
-    catalogue = load_catalogue(ROOT)
-    graph = load_model(catalogue.graph_path(catalogue.model(model_id)))
-    assert parameter_count(graph) == expected, source
+    assert parameter_count(graph_of(model_id)) == expected, source
 
 
 @pytest.mark.parametrize(("model_id", "expected", "source"), FORWARD_MULTIPLICATIONS)
@@ -111,8 +117,6 @@ def test_forward_pass_multiplies_as_often_as_the_source(
     model_id: str, expected: int, source: str
 ) -> None:
     """A multiply and an add are two operations, so the graph of one example has twice as many."""
-    catalogue = load_catalogue(ROOT)
-    model = catalogue.model(model_id)
-    graph = load_model(catalogue.graph_path(model))
-    bound = bind_dimensions(graph, {"batch": 1, **model.dimensions})
+    dimensions = {"batch": 1, **CATALOGUE.model(model_id).dimensions}
+    bound = bind_dimensions(graph_of(model_id), dimensions)
     assert flops(bound) == 2 * expected, source

@@ -76,7 +76,9 @@ def assert_chance(deviations: NDArray[np.float64]) -> None:
 
 
 @pytest.mark.parametrize("provider", ["cpu", "cuda"])
-@pytest.mark.parametrize("ratio", [0.1, 0.2, 0.5, 0.8])
+@pytest.mark.parametrize(
+    "ratio", [0.1, 0.5, *(pytest.param(ratio, marks=pytest.mark.slow) for ratio in (0.2, 0.8))]
+)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_masks_are_uniform_and_independent(
     shape: tuple[int, ...], ratio: float, provider: Provider
