@@ -200,12 +200,9 @@ def _token_cards(answer: TokenAnswer, cheapest_never_idle: Contender, page: str)
     best, api, turns = answer.cheapest_machine, answer.cheapest_api, answer.turns
     cheaper = ""
     if api is not None:
-        never_idle = cheapest_never_idle.cost
-        less = "The API is predicted to cost less than any machine with a list price"
-        cheaper = f"{less}, even if never idle"
-        if api.per_million >= never_idle.mean:
-            least = wording.cost_words(replace(never_idle, mean=never_idle.mean / MOST_BUSY))
-            cheaper = f"{less} that is at most {share(MOST_BUSY)} busy: at least {least}"
+        less = api.per_million < cheapest_never_idle.cost.mean
+        which = ", even if never idle" if less else f" that is at most {share(MOST_BUSY)} busy"
+        cheaper = f"The API is predicted to cost less than any machine with a list price{which}"
     load = wording.per_second_words(answer.requests.per_second)
     load += " request/s" if load == "1" else " requests/s"
     if turns:
