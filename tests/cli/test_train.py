@@ -123,3 +123,15 @@ def test_what_cannot_be_trained_is_one_line(
     output = " ".join(capsys.readouterr().err.split())
     assert message in output
     assert "Traceback" not in output
+
+
+def test_a_folder_that_takes_no_record_is_said_before_the_first_step(
+    tmp_path: Path, paths: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A long training does not end with a record that cannot be stored."""
+    (tmp_path / "results/local").mkdir(parents=True)
+    (tmp_path / "results/local/trainings").write_text("a file")
+    assert exit_code("train", "--model", "digits-mlp", *paths) == 3
+    errors = capsys.readouterr().err
+    assert "name another folder with --results" in errors
+    assert "step 1" not in errors

@@ -123,11 +123,13 @@ def _message_without_root(folder: Path) -> str:
 
 
 def test_leftovers_of_a_killed_writer_are_removed(tmp_path: Path) -> None:
-    """Only temporary files are removed, and results are kept."""
+    """Only temporary files are removed, also those of sidecars, and results are kept."""
     (tmp_path / ".a.json.1.partial").write_text("half")
+    (tmp_path / "limits").mkdir()
+    (tmp_path / "limits/.b.json.1.partial").write_text("half")
     (tmp_path / "a.json").write_text("whole")
     remove_leftovers(tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["a.json"]
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["a.json", "limits"]
 
 
 def test_a_killed_writer_never_leaves_half_a_file(tmp_path: Path) -> None:

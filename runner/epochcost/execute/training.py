@@ -160,8 +160,8 @@ def run_repeat(
     def save(progress: Progress, carried: Arrays) -> None:
         write_state(path, SavedState(identity, progress, carried))
 
-    folder.mkdir(parents=True, exist_ok=True)
-    with exclusive_lock(folder):
+    require_writable(folder, refusal)
+    with exclusive_lock(folder, "name a folder on a local disk with --to"):
         remove_leftovers(folder)
         first = materialise(prepared.graph, seed)
         state = read_state(path, identity) or SavedState(identity, Progress(), {})
@@ -322,8 +322,9 @@ def run_repeats(request: RepeatsRequest, follower: Follower) -> Trainings | None
     """
     environment = detect_environment()
     folder = request.results / request.hardware.id
-    require_writable(folder)
+    require_writable(folder / Trainings.folder)
     with exclusive_lock(folder):
+        remove_leftovers(folder)
         stored = _find_stored_trainings(request, environment)
         repeats = {repeat.seed: repeat for repeat in stored.repeats} if stored else {}
         for seed in request.seeds:

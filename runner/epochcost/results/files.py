@@ -43,15 +43,15 @@ def require_writable(
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=folder, suffix=TEMPORARY_SUFFIX) as probe:
+        with tempfile.NamedTemporaryFile(dir=folder, prefix=".", suffix=TEMPORARY_SUFFIX) as probe:
             probe.write(b"\n" * 4096)
     except OSError as error:
         raise (refusal or storage_error)(folder, error) from error
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove a killed process's temporary files; the caller must hold the folder's lock."""
-    for leftover in folder.glob(f".*{TEMPORARY_SUFFIX}"):
+    """Remove a killed process's temporary files below ``folder``, which the caller has locked."""
+    for leftover in folder.rglob(f".*{TEMPORARY_SUFFIX}"):
         with contextlib.suppress(OSError):
             leftover.unlink()
 
@@ -70,7 +70,7 @@ def storage_error(folder: Path, error: OSError) -> CapabilityError:
         expected, remedy = "the right to write a result", f"change the folder's rights, or {remedy}"
     return CapabilityError(
         f"{folder}: expected {expected}, got {error.strerror or error}: {remedy}; "
-        "results finished so far are kept; then continue with `epochcost run --resume`"
+        "results finished so far are kept; then run the same command again (`run`: with --resume)"
     )
 
 

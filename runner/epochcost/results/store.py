@@ -18,7 +18,7 @@ from epochcost.errors import Fault
 from epochcost.plan.trial import Trial
 from epochcost.results.environment import Environment
 from epochcost.results.fields import Record, first_error, read_record
-from epochcost.results.files import write_atomically
+from epochcost.results.files import require_writable, write_atomically
 from epochcost.results.records import (
     DamagedResultError,
     NewerResultError,
@@ -212,7 +212,7 @@ class LoadedSidecars(Generic[SidecarT]):
 def write_sidecar(root: Path, record: Sidecar) -> Path:
     """Store a record and return its path; raises CapabilityError if this is impossible."""
     path = record.path(root)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    require_writable(path.parent)
     text = json.dumps(record.model_dump(mode="json"), indent=1, ensure_ascii=False, allow_nan=False)
     write_atomically(path, f"{text}\n".encode())
     return path

@@ -128,10 +128,12 @@ def digest(values: Mapping[str, NDArray[Any]]) -> str:
 
 def refusal(folder: Path, error: OSError) -> CapabilityError:
     """Make the error for a training whose files cannot be written to ``folder``."""
-    expected = "room for" if is_full(error) else "a folder that takes"
+    expected, remedy = "a folder that takes", "make the folder writable"
+    if is_full(error):
+        expected, remedy = "room for", "make room"
     return CapabilityError(
         f"{folder}: expected {expected} the saved state of a training, got "
-        f"{error.strerror or error}: the state saved before is kept; make room and run the same "
+        f"{error.strerror or error}: the state saved before is kept; {remedy} and run the same "
         "command again to go on"
     )
 
