@@ -79,19 +79,28 @@ class Value:
         return self.op.Sub(self._as_operand(other), self)
 
     def __mul__(self, other: Value | float) -> Value:
-        return self.op.Mul(self, self._as_operand(other))
+        value = self._as_operand(other)
+        return self if self._is_unchanged_by(value) else self.op.Mul(self, value)
 
     def __rmul__(self, other: float) -> Value:
         return self.op.Mul(self._as_operand(other), self)
 
     def __truediv__(self, other: Value | float) -> Value:
-        return self.op.Div(self, self._as_operand(other))
+        value = self._as_operand(other)
+        return self if self._is_unchanged_by(value) else self.op.Div(self, value)
 
     def __rtruediv__(self, other: float) -> Value:
         return self.op.Div(self._as_operand(other), self)
 
     def __neg__(self) -> Value:
         return self.op.Neg(self)
+
+    def _is_unchanged_by(self, factor: Value) -> bool:
+        """Whether ``factor`` is the constant 1, and so neither changes the value nor the shape."""
+        # ONNX Runtime 1.31 refuses some graphs in which a product or quotient with 1 is multiplied
+        # by 1 / x.
+        array = self.op.array_of(factor)
+        return array is not None and array.size == 1 == array.item() and factor.rank <= self.rank
 
     def _as_operand(self, other: Value | float) -> Value:
         """Convert ``other`` to a value; a number gets the type of ``self``.
@@ -293,6 +302,10 @@ class Builder:
         """Remember the array of the constant ``name``, if it is small, for shape inference."""
         if array.size <= MAX_SHAPE_CONSTANT:
             self._constants[name] = array
+
+    def forget_constant(self, name: str) -> None:
+        """Treat an initializer as a value that changes between runs: it has no array any more."""
+        self._constants.pop(name, None)
 
     def fresh(self, hint: str) -> str:
         """A new name, with ``hint`` in it, that no value of this graph has."""

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from graph_text import run
+from graph_text import model_of_text, run, session
 from onnxstep import LossScaling, StepOptions, training_step
 from onnxstep.builder import Builder
 from onnxstep.forward import Forward, close_model
@@ -86,6 +86,21 @@ def test_a_power_of_two_changes_nothing_in_fp32() -> None:
         assert with_scale(batch) == without_scale(batch)
     for name, value in without_scale.carried.items():
         np.testing.assert_array_equal(with_scale.carried[name], value)
+
+
+@pytest.mark.parametrize("product", ["Mul(a, one)", "Mul(one, a)", "Div(a, one)", "Pow(a, one)"])
+def test_a_product_with_one_is_left_out(product: str) -> None:
+    """ONNX Runtime would not load a step that unscales the gradient of a product with 1."""
+    one = np.ones(1, np.float32)
+    weights = {"w": np.full((2, 2), 0.5, np.float32), "one": one}
+    text = f"g (float[2,2] x) => (float[2,2] y) {{ a = Add(x, w) y = {product} }}"
+    model = model_of_text(text, weights=weights)
+    options = StepOptions(loss="mse", wrt=["w"], loss_scaling=LossScaling())
+    built = training_step(model, options)
+    step = Stepping(built, model, rate=1.0, evaluator=session(built.model))
+    zeros = np.zeros((2, 2), np.float32)
+    assert step({"x": zeros, "target": zeros}) == 0.25
+    np.testing.assert_allclose(step.carried["w"], 0.25)
 
 
 @pytest.mark.parametrize("precision", ["fp32", "bf16"])

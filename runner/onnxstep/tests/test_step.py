@@ -20,6 +20,7 @@ from onnxstep import (
 from onnxstep.errors import ModelError
 from onnxstep.graphs.parameters import materialise
 from onnxstep.optimizers import OPTIMIZERS
+from reference_steps import Stepping
 
 LINEAR = """g (float[batch,4] x) => (float[batch,3] logits)
     <float[4,3] w = {0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1,0.1,0.2}, float[3] b = {0,0,0}>
@@ -56,6 +57,18 @@ def test_one_sgd_step_is_the_formula() -> None:
     np.testing.assert_allclose(
         got["b.next"], values["b"] - 0.5 * error.sum(0), rtol=1e-5, atol=1e-7
     )
+
+
+def test_a_trained_exponent_is_no_constant() -> None:
+    """The gradient by the base follows the exponent, which earlier steps have changed."""
+    text = "g (float[1] x) => (float[1] y) { v = Pow(w, p) y = Mul(v, x) }"
+    weights = {"w": np.array([3], np.float32), "p": np.array([1], np.float32)}
+    model = model_of_text(text, weights=weights)
+    step = training_step(model, StepOptions(loss="own_output", wrt=["w", "p"]))
+    stepping = Stepping(step, model, rate=1.0, evaluator=session(step.model))
+    stepping.carried["p"] = np.array([2], np.float32)
+    assert stepping({"x": np.ones(1, np.float32)}) == 9
+    assert stepping.carried["w"] == 3 - 2 * 3
 
 
 def test_the_names_of_a_step() -> None:
