@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
 import sys
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
@@ -26,6 +28,14 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, s
     """Run `epochcost`; returns its exit code, its output and its errors."""
     code = exit_code(*arguments)
     return code, *capsys.readouterr()
+
+
+def ended_here(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run `epochcost` in ``folder`` and in this process, which has imported it before."""
+    out, err = io.StringIO(), io.StringIO()
+    with chdir(folder), redirect_stdout(out), redirect_stderr(err):
+        code = exit_code(*arguments)
+    return subprocess.CompletedProcess(arguments, code, out.getvalue(), err.getvalue())
 
 
 def ended_program(

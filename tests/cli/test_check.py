@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from called_program import ended_program, printed
+from called_program import ended_here, printed
 from epochcost.predict.rates import COLUMNS
 from tiny_project import write_tiny_project
 
@@ -25,7 +25,7 @@ def project(tmp_path: Path) -> Path:
 
 def check(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run `epochcost check` in ``folder``."""
-    return ended_program(folder, "check", *arguments)
+    return ended_here(folder, "check", *arguments)
 
 
 def test_valid_specs(project: Path) -> None:

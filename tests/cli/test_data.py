@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from called_program import ended_here
 from fake_publisher import Publisher, published
 
-PROGRAM = str(Path(sys.executable).with_name("epochcost"))
 ROWS = b"".join(b"%d,%d\n" % (row, row % 2) for row in range(20_000))
 SPEC = """id = "made"
 name = "Made up"
@@ -63,9 +61,7 @@ def project_fixture(tmp_path: Path, publisher: Publisher) -> Path:
 
 def run(project: Path, *arguments: str, code: int = 0) -> tuple[str, str]:
     """The output and errors of `epochcost data`, which must end with ``code``."""
-    process = subprocess.run(
-        [PROGRAM, "data", *arguments], cwd=project, capture_output=True, text=True, check=False
-    )
+    process = ended_here(project, "data", *arguments)
     assert process.returncode == code, process.stderr
     assert "Traceback" not in process.stderr
     return process.stdout, process.stderr

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 import sys
+import warnings
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,7 @@ import pytest
 from activation_memory import peak_bytes
 from exports import merged
 from graph_text import model_of_text, run
+from onnxstep.command import main
 
 FAULTS = Path(__file__).parent / "faults"
 MODEL = (
@@ -38,10 +42,13 @@ def onnxstep(*arguments: object) -> subprocess.CompletedProcess[str]:
 
 
 def printed(*arguments: object) -> str:
-    """The standard output of the command `onnxstep`, which must succeed."""
-    process = onnxstep(*arguments)
-    assert process.returncode == 0, process.stderr
-    return process.stdout
+    """The standard output of the command `onnxstep`, which must succeed in this process."""
+    out = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out):
+        patch.setattr(sys, "argv", ["onnxstep", *map(str, arguments)])
+        patch.setattr(warnings, "formatwarning", warnings.formatwarning)
+        main()
+    return out.getvalue()
 
 
 def reported(*arguments: object) -> dict[str, Any]:
