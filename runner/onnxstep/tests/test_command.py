@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 import warnings
-from contextlib import redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -36,19 +36,24 @@ def model(tmp_path: Path) -> Path:
 
 
 def onnxstep(*arguments: object) -> subprocess.CompletedProcess[str]:
-    """Run the command `onnxstep` in a new process."""
-    command = [sys.executable, "-m", "onnxstep", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
+    """Run the command `onnxstep` in this process."""
+    command, code = ["onnxstep", *map(str, arguments)], 0
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.setattr(sys, "argv", command)
+        patch.setattr(warnings, "formatwarning", warnings.formatwarning)
+        try:
+            main()
+        except SystemExit as ended:
+            code = int(ended.code or 0)
+    return subprocess.CompletedProcess(command, code, out.getvalue(), err.getvalue())
 
 
 def printed(*arguments: object) -> str:
-    """The standard output of the command `onnxstep`, which must succeed in this process."""
-    out = io.StringIO()
-    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out):
-        patch.setattr(sys, "argv", ["onnxstep", *map(str, arguments)])
-        patch.setattr(warnings, "formatwarning", warnings.formatwarning)
-        main()
-    return out.getvalue()
+    """The standard output of the command `onnxstep`, which must succeed."""
+    process = onnxstep(*arguments)
+    assert process.returncode == 0, process.stderr
+    return process.stdout
 
 
 def reported(*arguments: object) -> dict[str, Any]:
@@ -275,7 +280,8 @@ def test_patterns_choose_and_doubts_are_said(tmp_path: Path) -> None:
     model, out = tmp_path / "merged.onnx", tmp_path / "step.onnx"
     onnx.save(merged(), model)
     arguments = (model, "--loss", "mse", "-o", out, "--wrt", "*.norm.*", "--freeze", "*.bias")
-    process = onnxstep(*arguments, "--format", "json")
+    command = [sys.executable, "-m", "onnxstep", *map(str, arguments), "--format", "json"]
+    process = subprocess.run(command, capture_output=True, text=True, check=True)
     report = json.loads(process.stdout)
     assert report["trained"] == ["0.norm.weight", "1.norm.weight"]
     assert report["not_trained"] == dict.fromkeys(
