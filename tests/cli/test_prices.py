@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from called_program import ended_program, printed
+from called_program import ended_here, printed
 
 SPECS = Path(__file__).parents[2] / "specs"
 OPTIONS = ("--provider", "aws", "--as-of", "2026-11-01", "--source", "a list of November 2026")
@@ -28,7 +28,7 @@ def run(project: Path, table: str, *arguments: str) -> subprocess.CompletedProce
     """Import a table with these rows."""
     (project / "table.csv").write_text(HEADER + table, encoding="utf-8")
     options = arguments or OPTIONS
-    return ended_program(project, "prices", "import", "table.csv", "--wide", *options)
+    return ended_here(project, "prices", "import", "table.csv", "--wide", *options)
 
 
 def prices(project: Path) -> set[str]:
@@ -129,6 +129,6 @@ def test_no_such_file(project: Path) -> None:
 def test_token_prices_of_a_future_day_are_refused(tmp_path: Path) -> None:
     """`renew-apis --accept` would write rows that `check` refuses."""
     options = ("--commit", "0123456789", "--as-of", "2999-01-01", "--accept")
-    result = ended_program(tmp_path, "prices", "renew-apis", ".", *options)
+    result = ended_here(tmp_path, "prices", "renew-apis", ".", *options)
     assert (result.returncode, result.stdout) == (2, "")
     assert result.stderr == "--as-of: expected a day in the past, got 2999-01-01\n"
