@@ -41,8 +41,6 @@ def pull_back(
     # graph.
     ordered = tuple(dict.fromkeys(names))
     targets = frozenset(ordered)
-    for name in ordered:
-        op.forget_constant(name)
     dependent = dependents(op, nodes, targets)
     sums = {name: [value] for name, value in cotangents.items()}
     for proto in reversed(nodes):

@@ -228,6 +228,8 @@ def _opened(model: onnx.ModelProto, tensors: _TensorRoles, options: StepOptions)
         MixedBuilder if half else Builder,
         blocked_convolutions=options.blocked_convolutions,
     )
+    for name in tensors.trained:  # inputs of the step, which change
+        opened.op.forget_constant(name)
     lowered = lower(opened, tensors.running_statistics, tensors.frozen, options.resumable)
     return replace(lowered, moves=(*lowered.moves, *_transitions_of_carry(lowered, options.carry)))
 
