@@ -148,6 +148,7 @@ def _adapter_nodes(
     """Yield the adapter's nodes; the last node takes over the name of the product's output."""
     y, name = node.output[0], f"{node.output[0]}/lora"
     node.output[0] = f"{y}/base"
+    scale *= node_attributes(node).get("alpha", 1.0)  # of Gemm
     yield helper.make_node("MatMul", [node.input[0], f"{product.weight}.lora_A"], [f"{name}_x"])
     narrow = f"{name}_x"
     if scale != 1:

@@ -29,7 +29,7 @@ RANK, ALPHA, ROWS, BLOCK = 2, 3.0, 6, 16
 WEIGHTS = {"first.weight": (32, 16), "second.weight": (5, 16), "third.weight": (7, 5)}
 TEXT = """g (float[6,32] x) => (float[6,7] y) {
     f = Transpose <perm = [0, 1]> ("first.weight") h = MatMul(x, f) r = Tanh(h)
-    z = Gemm <transB = 1> (r, "second.weight")
+    z = Gemm <transB = 1, alpha = 2.0> (r, "second.weight")
     t = Transpose <perm = [1, 0]> ("third.weight") y = MatMul(z, t) }"""
 
 
