@@ -7,6 +7,7 @@ from collections import defaultdict
 import pytest
 
 from epochcost.predict.decoders.rows import catalogue_lines
+from epochcost.predict.design import precision_of
 from epochcost.predict.rates import read_rates
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Accelerator, Device
@@ -61,6 +62,12 @@ def test_every_gpu_of_a_machine_is_a_device(
     """Each GPU name in the machines' specs is the name of a device."""
     assert len(gpus) >= 60
     assert {device.name for _, device in gpus if device.name.casefold() not in named} == set()
+
+
+@pytest.mark.parametrize("text", ["fp16", "int8", "gptq", "bnb"])
+def test_products_of_quantised_weights_are_in_16_bits(text: str) -> None:
+    """Software for quantised weights multiplies in 16 bits, or faster."""
+    assert precision_of(text) == "mixed"
 
 
 def test_machines_say_of_a_gpu_what_its_device_says(

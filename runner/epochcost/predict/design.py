@@ -18,11 +18,13 @@ from epochcost.predict.process import Design, Matrix, Vector, numbered
 from epochcost.predict.rates import Rate
 from epochcost.specs.hardware import Device
 
-# Texts of sources that mean products on tensor cores in 16 bits, or in TF32.
-_SIXTEEN_BITS = ("fp16", "bf16", "amp", "mixed", "int8", "int4", "fp8", "fp4", "half")
+# Texts of sources that mean products on tensor cores in 16 bits (of quantised weights, too), in
+# TF32, or products in fp32.
+_SIXTEEN_BITS = (
+    "fp16", "bf16", "amp", "mixed", "int8", "int4", "fp8", "fp4", "half", "gptq", "bnb",
+)  # fmt: skip
 _TF32 = "tf32"
-# Texts that mean, or are taken for, products in fp32.
-_FP32 = ("fp32", "float32", "gptq", "bnb")
+_FP32 = ("fp32", "float32")
 _WITHOUT_TENSOR_CORES = frozenset({"Kepler", "Maxwell", "Pascal", "CPU"})
 Precision = Literal["mixed", "tf32", "fp32"]
 _WORK_FEATURES = 7
