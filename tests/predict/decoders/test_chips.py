@@ -31,17 +31,25 @@ def test_every_device_has_rates(catalogue: Catalogue) -> None:
         assert min(chip.bandwidth, chip.memory, chip.products, chip.operations, chip.link) > 0
 
 
-def test_a_bridge_joins_two_devices(catalogue: Catalogue) -> None:
-    """Two A100 in PCIe slots exchange over a bridge, four over PCIe."""
-    pair, four, eight = (
-        chip_of(catalogue.devices[device], "bf16", count=count).link
-        for device, count in (
-            ("a100-pcie-80-gb", 2),
-            ("a100-pcie-80-gb", 4),
-            ("a100-sxm4-80-gb", 8),
-        )
-    )
-    assert pair == eight > 10 * four
+@pytest.mark.parametrize(
+    ("device", "count", "link", "hops"),
+    [
+        ("a100-pcie-80-gb", 2, 300e9, 1),
+        ("a100-pcie-80-gb", 4, 25e9, 2),
+        ("a100-sxm4-80-gb", 8, 300e9, 1),
+        ("a800-sxm4-80-gb", 8, 200e9, 1),
+        ("h100-pcie", 2, 300e9, 1),
+        ("h800-pcie", 4, 50e9, 2),
+        ("h20", 8, 450e9, 1),
+        ("gaudi2", 8, 262.5e9, 1),
+    ],
+)
+def test_devices_exchange_over_links(
+    catalogue: Catalogue, device: str, count: int, link: float, hops: int
+) -> None:
+    """Some devices have links or, for two devices, a bridge; others exchange over PCIe."""
+    chip = chip_of(catalogue.devices[device], "bf16", count=count)
+    assert (chip.link, chip.hops) == (link, hops)
 
 
 def test_precision_raises_the_peak_where_there_are_units_for_it(catalogue: Catalogue) -> None:

@@ -25,13 +25,19 @@ _GIB = 2**30
 # NVIDIA's white papers of P100, V100, A100, H100 and B200. PCIe: three quarters to four fifths of
 # the rate of 16 lanes, of PCIe 3 in older generations, PCIe 5 in newer ones, PCIe 4 in all others.
 _NVLINK = {"Pascal": 80e9, "Volta": 150e9, "Ampere": 300e9, "Hopper": 450e9, "Blackwell": 900e9}
+# The same by device, if it has fewer links than others of its generation (NVIDIA's data sheets), or
+# 21 links of Ethernet to seven other devices (stas00/ml-engineering@0030e63f52: network/README.md).
+_OTHER_LINKS = {
+    "a800-pcie-80-gb": 200e9, "a800-sxm4-80-gb": 200e9, "h800-pcie": 200e9, "h800-sxm5": 200e9,
+    "h100-pcie": 300e9, "h100-nvl": 300e9, "gaudi2": 262.5e9, "gaudi3": 525e9,
+}  # fmt: skip
 _PCIE = {"Kepler": 12e9, "Maxwell": 12e9, "Pascal": 12e9, "Volta": 12e9, "Turing": 12e9}
 _PCIE |= {"Hopper": 50e9, "Blackwell": 50e9}
 _PCIE_OF_OTHERS = 25e9
-# Ids of devices with NVLink between all devices of a machine, and of those with bridges, which join
+# Ids of devices with links between all devices of a machine, and of those with bridges, which join
 # two devices.
-_LINKED = re.compile(r"sxm|gh200|gb200|gb300|^b[23]00")
-_BRIDGED, _DEVICES_OF_BRIDGE = re.compile(r"nvl|^[ah]100-pcie"), 2
+_LINKED = re.compile(r"sxm|gh200|gb200|gb300|^b[23]00|^h20$|^gaudi")
+_BRIDGED, _DEVICES_OF_BRIDGE = re.compile(r"nvl|^[ah][18]00-pcie"), 2
 # Generations whose matrix units multiply floats of 8 bits, at the rate of int8, or of 4 bits, at
 # twice that rate.
 _FLOAT8 = frozenset({"Ada", "Hopper", "Blackwell", "CDNA 3", "CDNA 4", "RDNA 4", "Gaudi"})
@@ -189,7 +195,8 @@ def chip_of(
     bridged = count <= _DEVICES_OF_BRIDGE and _BRIDGED.search(device.id) is not None
     linked = bridged or _LINKED.search(device.id) is not None
     generation = device.generation
-    link = _NVLINK.get(generation, 0.0) if linked else 0.0
+    rate = _OTHER_LINKS.get(device.id, _NVLINK.get(generation, 0.0))
+    link = rate if linked else 0.0
     return Chip(
         name=device.id,
         kind=device.chip,
