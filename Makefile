@@ -7,6 +7,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 export PYTHON ?= python3
 export NO_MKDOCS_2_WARNING := 1
+# Whatever the caller's setting: hundreds of processes would compile all modules again.
+export PYTHONDONTWRITEBYTECODE :=
 # Two test processes, a file to each: what two files build and keep is built twice, no more.
 WORKERS := --numprocesses 2 --dist loadfile
 
