@@ -149,7 +149,10 @@ def test_faults_as_json(project: Path) -> None:
     """JSON has each fault as an object."""
     (project / "specs/hardware/x.toml").write_text("id = ", encoding="utf-8")
     result = check(project, "--format", "json", "specs/hardware/x.toml")
-    message = "invalid TOML: invalid value, got the end of the line"
+    message = (
+        'invalid TOML: expected a value such as 2.5, 2016-11-01, true or "text", '
+        "got the end of the line"
+    )
     fault = {"path": "specs/hardware/x.toml", "line": 1, "column": 6, "message": message}
     assert result.returncode == 1
     assert json.loads(result.stdout) == {"files": 1, "faults": [fault], "doubts": []}

@@ -22,6 +22,10 @@ from epochcost.specs.document import key_position, key_positions
 from epochcost.specs.wording import KeyPath
 
 NAME = "specs/prices/odd.toml"
+END = 'expected a line to end after a value such as 2.5, 2016-11-01 or "text"'
+VALUE = 'expected a value such as 2.5, 2016-11-01, true or "text"'
+KEY_TWICE = "a key appears twice in its table, or a [header] above it is missing"
+TABLE_TWICE = "a table appears twice, or is already a value"
 BYTES = [
     (b"", "1:1: should contain a spec, got an empty file"),
     (b" \n\n", "1:1: should contain a spec, got an empty file"),
@@ -32,12 +36,19 @@ BYTES = [
     (b'id = "odd"\nname = "caf\xe9"', "2:12: should be UTF-8, got the byte 0xe9: save it as UTF-8"),
     ('id = "odd"'.encode("utf-16"), "1:1: should be UTF-8, got the byte 0xff: save it as UTF-8"),
     (b'id = "odd"\nname = "\x00"', "2:9: should be text, got a NUL byte"),
-    (b"id = ", "1:6: invalid TOML: invalid value, got the end of the line"),
+    (b"id = ", f"1:6: invalid TOML: {VALUE}, got the end of the line"),
+    (b"a = 1\r\nb = $1\r\n", f'2:5: invalid TOML: {VALUE}, got "$1"'),
+    (b"a = 2,312", f'1:6: invalid TOML: {END}, got ",312"'),
+    (b"a = 20.11.2026", f'1:10: invalid TOML: {END}, got ".2026"'),
+    (b"a = 2026-02-30", '1:5: invalid TOML: expected a date such as 2016-11-01, got "2026-02-30"'),
     (
-        b"a = 1\r\nb = $1\r\n",
-        '2:5: invalid TOML: invalid value, got "$1"',
+        b"// a price",
+        '1:1: invalid TOML: expected a key, a [header] or a # comment, got "// a price"',
     ),
-    (b'id = "odd"\r\nid = "odd"', "2:11: invalid TOML: a key appears twice in its table"),
+    (b'id = "odd"\r\nid = "odd"', f"2:11: invalid TOML: {KEY_TWICE}"),
+    (b"a = { b = 1, b = 2 }", f"1:19: invalid TOML: {KEY_TWICE}"),
+    (b"[a]\n[b]\n[a]", f"3:3: invalid TOML: {TABLE_TWICE}"),
+    (b"a = {}\n[a]\nb = 1", f"2:3: invalid TOML: {TABLE_TWICE}"),
     (
         b"id = [1,\n2",
         "2:2: invalid TOML: expected a comma or ] after an item, got the end of the line",

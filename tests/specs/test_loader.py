@@ -37,6 +37,9 @@ BROKEN = [
      "table"),
     (PRICE, "as_of", "seconds = 90\nas_of", "7:1: seconds: unknown key; move it into the table "
      "start"),
+    (PRICE, "as_of", "utilisation = 0.5\nas_of", "7:1: utilisation: unknown key; move it into the "
+     "table commitment or owned"),
+    (HARDWARE, "vcpus = 4", "gpus = 1", '4:1: gpus: unknown key; did you mean "accelerators"?'),
     (PRICE, "as_of", '"as of"', '7:1: "as of": unknown key; did you mean "as_of"?'),
     (PRICE, 'source = "the list"\n', "", "1:1: source: required key is missing"),
     (MODEL, "learning_rate = 0.1", "momentum = 0.1", "13:1: training.optimizer.learning_rate: "
@@ -51,6 +54,7 @@ BROKEN = [
      '2016-11-01, got "2026-01-31"'),
     (PRICE, "2026-01-31", "2026-01-31T10:00:00", "7:1: as_of: should be a date without quotes, "
      "such as 2016-11-01, got 2026-01-31T10:00:00"),
+    (PRICE, "2026-01-31", "1026-01-31", "7:1: as_of: should be in 1950 or later, got 1026-01-31"),
     (HARDWARE, "vcpus = 4", "vcpus = 4.5", "4:1: vcpus: should be a whole number, got 4.5"),
     (HARDWARE, "vcpus = 4", "detected = 1", "4:1: detected: should be true or false, got 1"),
     (STUDY, '["mlp"]', '"mlp"', '3:1: models: should be an array in square brackets, got "mlp"'),
@@ -187,6 +191,15 @@ def test_an_overlooked_file_is_one_fault(project: Project) -> None:
     assert project.faults() == [
         'specs/hardware/box.TOML:1:1: should be a .toml file, got the file "box.TOML"'
     ]
+
+
+def test_file_in_the_folder_of_another_kind(project: Project) -> None:
+    """A spec of another kind is one fault, and not one for each of its keys."""
+    path = project.write("specs/hardware/cup.toml", (project.root / PRICE).read_bytes())
+    advice = "has the keys of a spec in specs/prices: move the file to that folder"
+    assert project.faults() == [f"specs/hardware/cup.toml:1:1: {advice}"]
+    path.write_text(path.read_text(encoding="utf-8") + "x = 1\n", encoding="utf-8")
+    assert len(project.faults()) > 1
 
 
 def test_duplicate_ids_name_both_places(project: Project) -> None:

@@ -33,6 +33,8 @@ ItemT = TypeVar("ItemT")
 LARGEST = 10**15
 # No amount of a spec is smaller; it does not vanish when money is rounded to 1e-18.
 SMALLEST = Decimal("1e-15")
+# No source of a spec is older.
+EARLIEST_YEAR = 1950
 
 
 def key(description: str, *examples: Any, default: Any = ..., **bounds: Any) -> Any:
@@ -111,6 +113,8 @@ _LEGIBLE = _Checked(_legible, r"\S")
 def _begun(day: dt.date) -> dt.date:
     # Not units.today(): SOURCE_DATE_EPOCH may be older than the specs of a reproducible build.
     today = dt.datetime.now(dt.UTC).date()
+    if day.year < EARLIEST_YEAR:
+        raise ValueError(f"should be in {EARLIEST_YEAR} or later")
     # East of UTC, tomorrow has begun.
     if day > today + dt.timedelta(days=1):
         raise ValueError(f"should not be later than today, {today}")
@@ -169,7 +173,9 @@ Source = Annotated[
 # A day that has begun; one day more is allowed for time zones.
 PastDay = Annotated[dt.date, AfterValidator(_begun)]
 PastYear = Annotated[
-    int, Field(ge=1950, le=2100), AfterValidator(lambda year: _begun(dt.date(year, 1, 1)).year)
+    int,
+    Field(ge=EARLIEST_YEAR, le=2100),
+    AfterValidator(lambda year: _begun(dt.date(year, 1, 1)).year),
 ]
 Number = Annotated[Decimal, BeforeValidator(_decimal), AfterValidator(_not_vanishing)]
 Bounded = Annotated[Number, Field(ge=-LARGEST, le=LARGEST)]

@@ -33,13 +33,26 @@ _Placed = tuple[tree_sitter.Node, KeyPath]
 LARGEST_BYTES = 1_000_000
 _BYTE_ORDER_MARK = "\ufeff"
 _CONFLICT = re.compile(r"^(<{7}|\|{7}|>{7})(?= |\r?$)", re.MULTILINE)
+_KEY_TWICE = "a key appears twice in its table, or a [header] above it is missing"
+_TABLE_TWICE = "a table appears twice, or is already a value"
+# Our words for messages of tomli that begin with these texts.
 _REWORDED = {
-    "Cannot overwrite a value": "a key appears twice in its table",
+    "Cannot overwrite a value": _KEY_TWICE,
+    "Duplicate inline table key": _KEY_TWICE,
+    "Cannot declare": _TABLE_TWICE,
+    "Cannot redefine": _TABLE_TWICE,
+    "Cannot mutate": _TABLE_TWICE,
     "Illegal character '\\n'": "a text in quotes should end on its line",
 }
 _CLEARER = {
     "Unclosed array": "expected a comma or ] after an item",
     "Unclosed inline table": "expected a comma or } after a value",
+    "Expected newline or end of document after a statement": (
+        'expected a line to end after a value such as 2.5, 2016-11-01 or "text"'
+    ),
+    "Invalid date or datetime": "expected a date such as 2016-11-01",
+    "Invalid statement": "expected a key, a [header] or a # comment",
+    "Invalid value": 'expected a value such as 2.5, 2016-11-01, true or "text"',
 }
 # Python refuses to convert a number with more digits.
 _HUGE_INTEGER = re.compile(r"\d[\d_]{4300,}")
@@ -258,8 +271,9 @@ def _table(path: Path, text: str) -> Mapping[str, Any]:
 
 
 def _toml_error_reason(error: tomli.TOMLDecodeError) -> str:
-    if error.msg in _REWORDED:
-        return _REWORDED[error.msg]
+    for beginning, words in _REWORDED.items():
+        if error.msg.startswith(beginning):
+            return words
     rest = error.doc[error.pos :].partition("\n")[0].strip()
     got = describe(rest) if rest else "the end of the line"
     reason = _CLEARER.get(error.msg, error.msg)

@@ -109,7 +109,7 @@ def _right_table(kind: type[NamedSpec], key: KeyPath) -> str:
     if len(key) > 1:
         return "; move it above the first table" if word in kind.model_fields else ""
     tables = [name for name in kind.model_fields if word in ordered_keys_of(kind, (name,))]
-    return f"; move it into the table {tables[0]}" if len(tables) == 1 else ""
+    return f"; move it into the table {' or '.join(tables)}" if tables else ""
 
 
 def _key_path_in_file(detail: ErrorDetails, table: Mapping[str, Any]) -> KeyPath:

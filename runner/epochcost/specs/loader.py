@@ -352,6 +352,9 @@ def _validate_document(
     for kind, *path in FORMER_KEYS:
         if kind == document.kind:
             _remove_key_at(document.table, path)
+    if kind := _kind_with_its_keys(document):
+        advice = f"has the keys of a spec in {FOLDER}/{kind}: move the file to that folder"
+        return None, (Finding((), advice),)
     judged = validate(KINDS[document.kind], document.table)
     alone = judged if isinstance(judged, tuple) else ()
     wrong = {finding.key for finding in alone}
@@ -363,6 +366,18 @@ def _validate_document(
     if next(cross_findings, None) is not None:
         findings = (*findings, Finding((), "more faults between specs: correct these first"))
     return None if isinstance(judged, tuple) else judged, findings
+
+
+def _kind_with_its_keys(document: Document) -> str | None:
+    """The kind of a spec in the wrong folder, by its keys; None if it may be in its folder."""
+    keys = document.table.keys()
+    if keys <= KINDS[document.kind].model_fields.keys():
+        return None
+    for kind, spec in KINDS.items():
+        fields = spec.model_fields
+        if {key for key, value in fields.items() if value.is_required()} <= keys <= fields.keys():
+            return kind
+    return None
 
 
 def _remove_key_at(value: Any, key_path: Sequence[str]) -> None:

@@ -20,7 +20,14 @@ _LONG_WORD, _LIKE, _LONG_LIKE = 12, 0.6, 0.7
 _LEAST_PART = 3
 _BETWEEN = re.compile(r"[-._ ]")
 # Words that users write, and the words of specs with the same meaning.
-_MEANT = {"gpu": "cuda", "hourly": "whole-hour", "serve": "inference", "serving": "inference"}
+_MEANT = {
+    "gpu": "cuda",
+    "gpus": "accelerators",
+    "hourly": "whole-hour",
+    "preemptible": "spot",
+    "serve": "inference",
+    "serving": "inference",
+}
 # Python does not print integers of more than 4300 digits.
 _LARGEST_SHOWN = 10**20
 
