@@ -49,6 +49,7 @@ def test_lines_count_empty_and_quoted_lines(table: Path) -> None:
         ("name,prize\n", '1:1: expected known columns, got "prize"; did you mean "price"?'),
         (_ROWS.encode("utf-16"), "1:1: expected UTF-8, got the byte 0xff: save it as UTF-8"),
         (_ROWS.replace("two", "zwölf").encode("latin-1"), "3:1: expected UTF-8, got the byte 0xf6"),
+        (_ROWS + "<<<<<<< HEAD\n", "4:1: should be merged, got the conflict marker <<<<<<<"),
         ('name,price\n"p2"x,0.9\n', "2:1: expected comma-separated values, got"),
         ('name,price\n"p2,0.9\n', "2:1: expected comma-separated values, got"),
     ],

@@ -53,7 +53,7 @@ FAULTS = [
     ),
     (
         COMMITMENT.format("no-upfront", "hourly = 1\nupfront = 5"), 'plan = "reserved"',
-        "7:2: commitment: should have upfront and hourly amounts that fit no-upfront",
+        '7:2: commitment: should have hourly, but no upfront with payment = "no-upfront"',
     ),
     (
         "maximum_lifetime_seconds = 600\n[start]\nseconds = 600\n", "amount = 0.90",
@@ -69,6 +69,10 @@ FAULTS = [
     (
         '[ranges]\namuont = { low = 0.5, high = 1 }\n', "amount = 0.90",
         '9:1: ranges.amuont: should be a key of this spec, got "amuont"; did you mean "amount"?',
+    ),
+    (
+        "[ranges]\namount = [0.5, 1]\n", "amount = 0.90",
+        "9:1: ranges.amount: should be a table, got an array of 2",
     ),
     (
         '[ranges]\n"start.seconds" = { low = 0.5, high = 1 }\n', "amount = 0.90",
@@ -136,3 +140,12 @@ def test_every_plan_has_its_kind() -> None:
     """The schema's plans equal the plans of the table in their order, and all groups are known."""
     assert get_args(Plan) == tuple(PLAN_KINDS)
     assert PLAN_GROUPS.keys() <= {kind.group for kind in PLAN_KINDS.values()}
+
+
+def test_key_path_of_a_range_without_quotes(project: Project) -> None:
+    """A key path of a range without quotes is a table, and the message says to add quotes."""
+    text = (project.root / PRICE).read_text(encoding="utf-8")
+    project.write(PRICE, f"{text}[ranges]\nstart.seconds = {{ low = 0.5, high = 1 }}\n")
+    first, _ = project.faults()
+    demand = 'ranges: should have key paths in quotes, such as "owned.utilisation"'
+    assert first == f"{PRICE}:8:2: {demand}"

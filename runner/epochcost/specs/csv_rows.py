@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from epochcost.errors import Fault
-from epochcost.specs.document import Position, display_path, file_error
+from epochcost.specs.document import CONFLICT_MARKERS, Position, display_path, file_error
 from epochcost.specs.wording import describe, suggest_or_list
 
 _OTHER_SEPARATORS = (";", "\t", "|")
@@ -39,6 +39,9 @@ def csv_rows(
         empty = False
         if len(cells) == len(header):
             yield CsvRow(line, dict(zip(header, cells, strict=True)))
+        elif cells[0][:7] in CONFLICT_MARKERS:
+            message = f"should be merged, got the conflict marker {cells[0][:7]}"
+            raise file_error(place, message, Position(line, 1))
         else:
             message = f"expected {len(header)} cells, as in the header, got {len(cells)}"
             advice = ": put a cell with a comma in quotes" if len(cells) > len(header) else ""

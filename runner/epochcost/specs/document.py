@@ -32,6 +32,7 @@ _Placed = tuple[tree_sitter.Node, KeyPath]
 # A spec is a page of text; a larger file than this is a mistake.
 LARGEST_BYTES = 1_000_000
 _BYTE_ORDER_MARK = "\ufeff"
+CONFLICT_MARKERS = ("<<<<<<<", "|||||||", "=======", ">>>>>>>")
 _CONFLICT = re.compile(r"^(<{7}|\|{7}|>{7})(?= |\r?$)", re.MULTILINE)
 _KEY_TWICE = "a key appears twice in its table, or a [header] above it is missing"
 _TABLE_TWICE = "a table appears twice, or is already a value"

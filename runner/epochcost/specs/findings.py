@@ -89,7 +89,8 @@ def _right_brackets(kind: type[NamedSpec], key: KeyPath, detail: ErrorDetails) -
     header = ".".join(part for part in key if isinstance(part, str))
     if detail["type"] == "tuple_type" and isinstance(detail["input"], dict):
         return f": write its header as [[{header}]]" if ordered_keys_of(kind, key) else ""
-    if detail["type"] in _OF_TABLES and isinstance(detail["input"], list):
+    items = detail["input"] if isinstance(detail["input"], list) else ()
+    if detail["type"] in _OF_TABLES and any(isinstance(item, dict) for item in items):
         return f": write its header as [{header}]"
     return ""
 

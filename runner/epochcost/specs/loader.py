@@ -32,7 +32,7 @@ from epochcost.specs.findings import MOST_FINDINGS, Finding, validate
 from epochcost.specs.hardware import Device, Hardware, accelerator_doubts, device_doubts
 from epochcost.specs.price import Price
 from epochcost.specs.prices.api_table import api_doubts, read_api_prices
-from epochcost.specs.prices.doubts import rented_doubts
+from epochcost.specs.prices.doubts import owned_doubts, rented_doubts
 from epochcost.specs.published import Published
 from epochcost.specs.references import (
     FILE_KEYS,
@@ -293,6 +293,10 @@ def _with_doubts_marked(
             key = next((name for name, paid in parts if paid is not None), "components")
             doubts.append(document.fault(Finding((key,), rented[spec.id])))
             spec = spec.doubted(rented[spec.id])  # noqa: PLW2901
+        elif isinstance(spec, Price) and spec.owned and spec.hardware in hardware:
+            units = [*owned_doubts(spec, hardware[spec.hardware])]
+            doubts += map(document.fault, units)
+            spec = spec.doubted("; ".join(map(str, units)))  # noqa: PLW2901
         judged.append((document, spec))
     sound = (api.doubted(str(tokens[api.id])) if api.id in tokens else api for api, _ in apis)
     return tuple(judged), tuple(sound), doubts

@@ -49,7 +49,7 @@ from epochcost.specs.terms import (
     rule_of,
 )
 from epochcost.specs.wording import KeyPath, describe, join_choices, suggest_or_list
-from epochcost.units import price_age
+from epochcost.units import count_words, price_age
 
 Plan = Literal[
     "on-demand",
@@ -175,6 +175,15 @@ class Price(PricedSpec):
     notes: Notes | None = None
     unconfirmed: Unconfirmed = ()
 
+    @field_validator("ranges", mode="before")
+    @classmethod
+    def _paths_in_quotes(cls, ranges: Any) -> Any:
+        tables = ranges.values() if isinstance(ranges, dict) else ()
+        inner = [value for table in tables if isinstance(table, dict) for value in table.values()]
+        if any(isinstance(value, dict) for value in inner):
+            raise ValueError('should have key paths in quotes, such as "owned.utilisation"')
+        return ranges
+
     @field_validator("sustained_use", "free_if_taken_back_seconds")
     @classmethod
     def _in_its_plan(cls, value: Any, info: ValidationInfo) -> Any:
@@ -279,7 +288,9 @@ class Price(PricedSpec):
     @property
     def plan_words(self) -> str:
         """The name of the plan for readers; for a commitment, with its length."""
-        return f"{self.plan}, {self.months} months" if self.commitment else self.plan
+        if not self.commitment:
+            return self.plan
+        return f"{self.plan}, {count_words(self.months, 'month')}"
 
     @property
     def provider_and_plan(self) -> tuple[str, ...]:

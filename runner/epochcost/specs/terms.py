@@ -109,7 +109,7 @@ class Owned(Spec):
         300,
         default=Decimal(0),
     )
-    years: Positive = key("Life of the machine, in years.", 4)
+    years: Annotated[Positive, Field(le=20)] = key("Life of the machine, in years.", 4)
     utilisation: Annotated[Share, Field(gt=0)] = key(
         "Share of the machine's life in which it is in use.", 0.3
     )
@@ -195,6 +195,13 @@ class Component(Spec):
         return self
 
 
+_PAID = {
+    "no-upfront": "hourly, but no upfront",
+    "partial-upfront": "both upfront and hourly",
+    "all-upfront": "upfront, but no hourly",
+}
+
+
 class Commitment(Spec):
     """A commitment to pay for machines for a whole term, used or not.
 
@@ -239,7 +246,7 @@ class Commitment(Spec):
     def _payments_as_named(self) -> Commitment:
         paid = (self.upfront > 0, self.hourly > 0)
         if paid != (self.payment != "no-upfront", self.payment != "all-upfront"):
-            raise ValueError(f"should have upfront and hourly amounts that fit {self.payment}")
+            raise ValueError(f'should have {_PAID[self.payment]} with payment = "{self.payment}"')
         if self.on_demand_hourly is not None and self.by_the_hour > self.on_demand_hourly:
             raise ValueError(
                 "should have an hour of the term at most at on_demand_hourly, got "

@@ -16,7 +16,7 @@ _LONGEST_TEXT = 60
 _MOST_CHOICES = 13
 _MOST_SUGGESTED = 3
 # Long ids often have equal ends, such as -on-demand-2026-11, and so must be more similar.
-_LONG_WORD, _LIKE, _LONG_LIKE = 12, 0.6, 0.7
+_LONG_WORD, _LIKE, _LONG_LIKE = 12, 0.65, 0.7
 _LEAST_PART = 3
 _BETWEEN = re.compile(r"[-._ ]")
 # Words that users write, and the words of specs with the same meaning.

@@ -18,7 +18,7 @@ from epochcost.specs.catalogue import Catalogue, current_prices, usual_price
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.price import Price
 from epochcost.specs.prices.api_table import api_doubts
-from epochcost.specs.prices.doubts import hour_of, rented_doubts
+from epochcost.specs.prices.doubts import hour_of, owned_doubts, rented_doubts
 
 ROOT = Path(__file__).parents[3]
 PriceT = TypeVar("PriceT", Price, ApiPrice)
@@ -175,6 +175,28 @@ def test_a_commitment_above_on_demand_is_doubted(catalogue: Catalogue) -> None:
     assert "times the 2.314 committed-use, 12 months" in doubts[name]
     spot = "n1-highcpu-16-spot-2024-06"
     assert spot in changed(catalogue, spot, amount=Decimal("0.6"))
+
+
+@pytest.mark.parametrize(
+    ("key", "wrong"), [("purchase", "140"), ("power_watts", "6"), ("electricity_per_kwh", "12")]
+)
+def test_an_owned_machine_in_the_wrong_unit_is_doubted(
+    catalogue: Catalogue, key: str, wrong: str
+) -> None:
+    """Thousands of dollars, kilowatts and cents are doubted; no price of this repository is."""
+    price = catalogue.price("assumed-server-8x-a100-80gb")
+    assert price.owned is not None
+    slip = price.owned.model_copy(update={key: Decimal(wrong)})
+    (doubt,) = owned_doubts(
+        price.model_copy(update={"owned": slip}), catalogue.machine(price.hardware)
+    )
+    assert doubt.key == ("owned", key)
+    assert doubt.message.endswith("for this machine: compare the units") or "kilowatt" in str(doubt)
+    assert not [
+        doubt
+        for price in catalogue.prices.values()
+        for doubt in owned_doubts(price, catalogue.machine(price.hardware))
+    ]
 
 
 def test_the_newer_of_two_prices_is_doubted(catalogue: Catalogue) -> None:

@@ -1,4 +1,4 @@
-"""Find implausible prices of rented machines; ``api_table`` has the rules for token prices.
+"""Find implausible prices of machines; ``api_table`` has the rules for token prices.
 
 Each comparison of two prices has a limit for their factor. The limit is a little above the largest
 factor between prices of this repository in November 2026.
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from decimal import Context, Decimal
 from functools import cached_property
 
+from epochcost.specs.findings import Finding
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
 from epochcost.units import plain
@@ -37,6 +38,10 @@ PLAN_SHARES: Mapping[str, tuple[Decimal, Decimal]] = {
     "committed-use": _COMMITTED,
     "savings-plan": _COMMITTED,
 }
+# Limits for owned machines, which find numbers in thousands, kilowatts or cents. The limits of
+# money hold in currencies of a similar value.
+_LEAST_WATTS, _LEAST_SHARE_OF_GPUS = Decimal(2), Decimal("0.2")
+_LEAST_PURCHASE, _MOST_PER_KWH, _LIKE_DOLLARS = 100, 2, ("USD", "EUR", "GBP", "CHF")
 _SHORT = Context(prec=4)
 
 
@@ -71,6 +76,30 @@ def rented_doubts(
             if price.as_of == newest[price.hardware]:
                 doubts[price.id] = "; ".join(reasons[price.id])
                 del listed[price.id]
+
+
+def owned_doubts(price: Price, machine: Hardware) -> Iterator[Finding]:
+    """Yield a finding for each cost or power of an owned machine that has the wrong unit."""
+    owned, chips = price.owned, machine.accelerators
+    if owned is None:
+        return
+    vcpus = (machine.vcpus or 1) if owned.per_vcpu else 1
+    gpu_watts = sum((chip.power_watts or Decimal(0)) * chip.count for chip in chips)
+    watts = max(_LEAST_WATTS, _LEAST_SHARE_OF_GPUS * gpu_watts)
+    if owned.power_watts * vcpus < watts:
+        message = f"{plain(owned.power_watts)} W is too little for this machine: compare the units"
+        yield Finding(("owned", "power_watts"), message)
+    if price.currency not in _LIKE_DOLLARS:
+        return
+    if owned.electricity_per_kwh > _MOST_PER_KWH:
+        rate = f"{plain(owned.electricity_per_kwh)} {price.currency}"
+        message = f"{rate} is too much for a kilowatt-hour: compare the units"
+        yield Finding(("owned", "electricity_per_kwh"), message)
+    gpus = sum(chip.count for chip in chips) or 1
+    if 0 < owned.purchase * vcpus < _LEAST_PURCHASE * gpus:
+        paid = f"{plain(owned.purchase)} {price.currency}"
+        message = f"{paid} is too little for this machine: compare the units"
+        yield Finding(("owned", "purchase"), message)
 
 
 @dataclass(frozen=True)
