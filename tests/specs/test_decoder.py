@@ -47,7 +47,17 @@ def test_inputs_and_cache_follow_from_the_form(tmp_path: Path) -> None:
             "at most the parameters, 5",
         ),
         ("layers = 2", "layers = 2\nkey_value_rank = 8\nrope_size = 4", "should have no graph"),
-        ("layers = 2", "layers = 2\nhidden = 64\nparameters = 9", "parameters of at least 8,192"),
+        ("layers = 2", "layers = 2\nhidden = 64\nparameters = 9", "at least 30,784 parameters"),
+        (
+            "layers = 2",
+            "layers = 2\nhidden = 64\nintermediate = 256\nparameters = 90_000",
+            "should have at least 96,320 parameters by its sizes, got 90,000",
+        ),
+        (
+            "layers = 2",
+            "layers = 2\nhidden = 64\nintermediate = 256\nparameters = 1_000_000",
+            "should have about 151,680 parameters by its sizes, got 1,000,000",
+        ),
         ('graph = "tiny.onnx"', "", "a graph, or hidden and parameters"),
         ("key_value_heads = 2", "key_value_heads = 3", "should divide the number of heads, 4"),
         ("prompts = [8]", "prompts = [257]", "should have sequences within the context of 256"),

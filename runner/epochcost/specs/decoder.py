@@ -18,6 +18,8 @@ ServedPrecision = Literal["bf16", "fp8", "int8", "int4", "fp4"]
 TOKENS, MASK, POSITIONS = "input_ids", "attention_mask", "position_ids"
 SCORES = "logits"
 _PARTS = ("key", "value")
+# A decoder has at most this many times the parameters that its sizes imply.
+_MOST_EXTRA = 3
 
 
 class Generation(Spec):
@@ -117,14 +119,25 @@ class Decoder(Spec):
         return self
 
     @model_validator(mode="after")
-    def _counts_attention(self) -> Decoder:
+    def _counts_weights(self) -> Decoder:
         # Latent attention has products of low rank instead.
-        if self.hidden and self.parameters and self.key_value_rank is None:
-            attention = self.layers * self.hidden * self.heads * self.head_size
-            if self.parameters < attention:
-                raise ValueError(
-                    f"should have parameters of at least {attention:,}, its attention's weights"
-                )
+        if not self.hidden or not self.parameters or self.key_value_rank is not None:
+            return self
+        # A feed-forward layer has two or three matrices, and embeddings may be tied.
+        dense = self.intermediate if self.intermediate and not self.experts else 0
+        width = 2 * (self.heads + self.key_value_heads) * self.head_size
+        least = self.hidden * (self.layers * (width + 2 * dense) + self.vocabulary)
+        most = self.hidden * (
+            self.layers * (width + 3 * dense) + 2 * self.vocabulary + self.context
+        )
+        if self.parameters < least:
+            raise ValueError(
+                f"should have at least {least:,} parameters by its sizes, got {self.parameters:,}"
+            )
+        if dense and self.parameters > _MOST_EXTRA * most:
+            raise ValueError(
+                f"should have about {most:,} parameters by its sizes, got {self.parameters:,}"
+            )
         return self
 
     @field_validator("generation")
