@@ -139,10 +139,11 @@
   }
 
   /* What a batch costs on a machine that is rented for it alone, and what the cost leaves out. */
-  function alone({ mean, plan }, { tokens }) {
+  function alone(way, { tokens }) {
+    const { mean, plan } = way;
     const billed = /billing/.test(plan.unconfirmed) ? "we assume that it is billed" : "it is billed";
     const rented = plan.bill && plan.billing && ` If you rent the machine for this batch alone, ${billed} ${plan.billing}: ` +
-      `at least ${money(bill(plan.bill, mean.usage, {}).total, plan.currency)}.`;
+      `at least ${amount(bill(plan.bill, mean.usage, {}).total, way)}.`;
     const left = ` Not included: the time to read ${tokens ? "and tokenize the texts" : "the examples"} and to store the results.`;
     return (rented || "") + left + (tokens ? " We list no prices of APIs that embed or classify." : "");
   }
@@ -155,15 +156,16 @@
   }
 
   /* A note on billed time that a training does not use, if it costs much; and on time that is left out. */
-  function timeNotes({ mean, plan }) {
+  function timeNotes(way) {
+    const { mean } = way;
     const unused = mean.lines.filter(({ label }) => label.endsWith("unused")).reduce((sum, line) => sum + line.amount, 0);
-    const part = unused > 0.03 * mean.each ? ` ${money(unused, plan.currency)} of each training's cost is for billed time that is not used.` : "";
+    const part = unused > 0.03 * mean.each ? ` ${amount(unused, way)} of each training's cost is for billed time that is not used.` : "";
     return `${part} Not included: starting the program, loading libraries, and waiting for data that are read more slowly than the machine computes.`;
   }
 
   function certainty(way, question) {
     const { plan } = way, exact = way.exact ? "No range: the source states a single time. " : "";
-    return small(exact + odds.sureness(way) +
+    return small(exact + odds.sureness(way, question.a || question.b) +
       `Plan: ${plan.name}${plan.unconfirmed ? "" : `, price of ${plan.as_of}`}.${{ train: timeNotes, batch: alone }[question.job]?.(way, question) || ""}${basis(way)}${lengths(question)}`);
   }
 
@@ -217,7 +219,7 @@
   /* The cheapest machine beside the reader's own. */
   function beside(question, ways, costAt) {
     const best = ways.find(way => !way.apart && !way.mine);
-    return best ? ` The cheapest of the others: ${amount(best.mean.total, best)} on ${best.timing.name}, ` +
+    return best ? ` The ${best.misses ? "closest" : "cheapest"} of the others: ${amount(best.mean.total, best)} on ${best.timing.name}, ` +
       `in ${duration(best.mean.seconds)}; ${best.plan.name}, price of ${best.plan.as_of}` +
       `${best.plan.unconfirmed && `, ${best.plan.unconfirmed} not confirmed`}.${even(question, best, costAt)}` : "";
   }

@@ -44,11 +44,14 @@
     fields(form).filter(field => state.has(field.name)).forEach(field => {
       const before = field.value, text = state.get(field.name);
       if (field.type !== "number" || NUMBER.test(text)) { field.value = text; }
-      if (field.value !== text || !field.validity.valid) {
-        field.value = before;
-        if (field.type === "number" || field.options?.length > 1) { explain(field, true); } // other lists are still empty
-      }
+      if (field.value !== text || !field.validity.valid) { field.value = before; }
     });
+  }
+
+  /* Whether a field accepts its value, and has that of the address; a list may have it by its words. */
+  function heeded(field, state) {
+    const asked = state.get(field.name) ?? field.value;
+    return field.validity.valid && [field.value, field.selectedOptions?.[0]?.text].includes(asked);
   }
 
   /* Fill a form from the address, answer, and answer again after each change. ``answer`` gets the
@@ -62,7 +65,7 @@
     }
     recall(form, state);
     await answer(state);
-    fields(form).filter(field => !field.validity.valid).forEach(field => explain(field, true));
+    fields(form).filter(field => !heeded(field, state)).forEach(field => explain(field, true)); // lists are full now
     form.addEventListener("input", again);
     form.addEventListener("change", event => event.target.reportValidity());
     form.addEventListener("submit", event => event.preventDefault());

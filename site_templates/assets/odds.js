@@ -109,10 +109,10 @@
 
   function digits(value) { return window.epochcostShown.rounded(value, value < 10 ? 2 : 3); }
 
-  /* How often the choice is the cheapest, and the mean loss otherwise. */
-  function sureness({ wins, regret, kept, misses }) {
+  /* How often the choice is the cheapest of all or of the ``chosen`` machines, and the mean loss otherwise. */
+  function sureness({ wins, regret, kept, misses }, chosen) {
     if (wins === undefined || misses) { return ""; }
-    const among = Object.keys(kept).length ? "machines within the limits" : "machines";
+    const among = (chosen ? "compared machines" : "machines") + (Object.keys(kept).length ? " within the limits" : "");
     const more = regret >= 0.005 * (1 - wins) ? `${window.epochcostShown.rounded(100 * regret / (1 - wins), 2)} % more than` : "about as much as";
     const lost = wins < 1 ? `; in the others, it costs ${more} the cheapest` : "";
     return `It costs least of all ${among} with this kind of software in ${scenarios(wins)} scenarios${lost}. `;

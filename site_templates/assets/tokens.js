@@ -120,21 +120,28 @@
     return ` Measured machines are left out: ${noun} were timed up to ${rounded(longest, 9)} tokens; yours has ${rounded(length, 9)}.`;
   }
 
+  /* Why no machine is offered; empty if one is. */
+  function machineless(data, listed, question) {
+    if (listed.some(({ plan }) => plan)) { return ""; }
+    const bounded = isFinite(Math.min(question.first, question.token));
+    return `No machine has a time ${bounded ? "within these bounds " : ""}for prompts and answers of these lengths.${untimed(data, listed, question)}` +
+      (bounded && listed.length ? " No price list states how fast an API answers." : "");
+  }
+
   /* Paragraphs: the cheapest offer, the cheapest one of the other kind, and where both cost the same. */
   function verdict(data, offered, question, { most_busy: busiest, shapes }) {
     const words = element("p", "", { className: "ec-verdict" }), listed = cheapest(offered), [first] = listed;
+    const none = machineless(data, listed, question), total = tokens(question);
     if (!first) {
-      const within = isFinite(question.first + question.token) ? "within these bounds " : "", total = tokens(question);
       words.append(total > question.context ?
-        `The model takes at most ${rounded(question.context, 9)} tokens, prompt and answer together; yours have ${rounded(total, 9)}.` :
-        `No machine has a time ${within}for prompts and answers of these lengths.${untimed(data, listed, question)}`);
+        `The model takes at most ${rounded(question.context, 9)} tokens, prompt and answer together; yours have ${rounded(total, 9)}.` : none);
       return [words];
     }
     const other = listed.find(offer => Boolean(offer.api) !== Boolean(first.api) && !reserved(offer));
     words.append(element("strong", month(first, question)), ` ${place(first, shapes)}.`);
     const next = (other ? ` ${other.api ? "The cheapest API" : "Self-hosting"}: ${month(other, question)}, ${place(other, shapes)}.` : "") +
       confirmed(offered, first.api ? other || first : first, question);
-    const rest = turn(listed, busiest) + untimed(data, listed, question) + (question.count ? ` ${batch(listed, question)}` : "");
+    const rest = (none || turn(listed, busiest) + untimed(data, listed, question)) + (question.count ? ` ${batch(listed, question)}` : "");
     return [words, ...[next, rest].filter(Boolean).map(text => element("p", text.trim()))];
   }
 
@@ -178,9 +185,10 @@
     const millions = question.count * tokens(question) / MILLION;
     const least = (able, cost) => listed.filter(able).sort((one, other) => cost(one) - cost(other)).slice(0, 1);
     const batched = ({ mean, api }) => mean * (1 - api.batch_percent / 100);
+    const digits = (cost, { ends }) => ends && cost >= 100 ? Number(cost.toPrecision(3)) : cost; // as on other pages
     const ways = [
       ...least(offer => offer.plan && !reserved(offer), ({ full }) => full).map(({ full, plan, decoder, capacity }) =>
-        `${money(millions * full, plan.currency)} on 1 × ${decoder.name} in ${duration(question.count * capacity.request)}`),
+        `${money(digits(millions * full, capacity), plan.currency)} on 1 × ${decoder.name} in ${duration(question.count * capacity.request)}`),
       ...least(({ api }) => api, batched).map(offer =>
         `${money(millions * batched(offer), offer.api.currency)} from ${offer.api.name}${offer.api.batch_percent ? " as a batch" : ""}`)
     ];

@@ -103,7 +103,8 @@
      one, share the discount for its use. */
   function trained(question, timing, plan, seconds, programs) {
     const once = question.every === "once", runs = once || question.job === "batch" ? 1 : Math.max(1, question.times);
-    const work = question.work * slower(question, timing) / (question.job === "batch" ? timing.batch : 1);
+    // A batch takes a whole step, even if it is not full.
+    const work = question.job === "batch" ? Math.max(1, question.work / timing.batch) : question.work * slower(question, timing);
     const usage = { seconds: seconds * work, vcpus: timing.vcpus, runs };
     const used = utilisation(question, plan, usage.seconds);
     const billed = bill(programOf(question, plan), usage, { ...question.assumed, "owned.utilisation": used });

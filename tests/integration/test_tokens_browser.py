@@ -261,6 +261,9 @@ def test_the_form_answers_and_its_address_asks_again(page: Page, form: str) -> N
     assert again.locator(".ec-verdict").inner_text() == busy
     again.locator("[name=first]").fill("1")
     assert "a month from They" in again.locator(".ec-verdict").inner_text()
+    words = again.locator(".ec-calculated").inner_text()
+    assert "No machine has a time within these bounds" in words
+    assert "No price list states how fast an API answers." in words
     again.locator("[name=requests]").fill("-1")
     assert again.locator("[name=requests]:invalid").count() == 1
 
