@@ -109,7 +109,7 @@ def tokens(
 ) -> None:
     """Show what a million tokens cost at your traffic.
 
-    The command compares your own machines with APIs.
+    The command compares machines, rented or owned, with APIs.
 
     Example: epochcost tokens --model smollm2-135m --requests 2/s --prompt 200 --output 100
     """
