@@ -37,6 +37,18 @@ def test_valid_specs(project: Path) -> None:
     assert result.stderr.startswith(f"{count} files checked, 0 faults")
 
 
+def test_stale_errors_of_predictions_are_a_fault_of_sound_specs(project: Path) -> None:
+    """Stale errors of predictions are named only without faults that `epochcost trust` refuses."""
+    trust = project / "docs/data/prediction-trust.json"
+    trust.parent.mkdir(parents=True)
+    trust.write_text('{"digest": 1}', "utf-8")
+    assert check(project).stdout.startswith("docs/data/prediction-trust.json:1:1: ")
+    (project / "specs/observations/timm.csv").write_text("model;mode\n", "utf-8")
+    result = check(project)
+    assert result.stdout.startswith("specs/observations/timm.csv:1:1: expected commas")
+    assert "prediction-trust" not in result.stdout
+
+
 def test_an_unsound_trace_is_a_fault(project: Path) -> None:
     """A price of a replay's trace that is no number is a fault of the replay, with the row."""
     trace = project / "specs/replays/made-three-zones.csv"

@@ -362,9 +362,11 @@ def _validate_document(
     judged = validate(KINDS[document.kind], document.table)
     alone = judged if isinstance(judged, tuple) else ()
     wrong = {finding.key for finding in alone}
-    # A key with a fault of its own gets no fault for a contradiction with another spec.
+    # A key with a fault of its own, or in a table with one, needs no comparison with other specs.
     cross_findings = (
-        finding for finding in cross_check(document, context) if finding.key not in wrong
+        finding
+        for finding in cross_check(document, context)
+        if not any(finding.key[:length] in wrong for length in range(1, len(finding.key) + 1))
     )
     findings = (*alone, *islice(cross_findings, MOST_FINDINGS))
     if next(cross_findings, None) is not None:

@@ -24,6 +24,7 @@ _MEANT = {
     "gpu": "cuda",
     "gpus": "accelerators",
     "hourly": "whole-hour",
+    "machine": "hardware",
     "preemptible": "spot",
     "serve": "inference",
     "serving": "inference",
