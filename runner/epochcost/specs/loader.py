@@ -356,8 +356,8 @@ def _validate_document(
     for kind, *path in FORMER_KEYS:
         if kind == document.kind:
             _remove_key_at(document.table, path)
-    if kind := _kind_with_its_keys(document):
-        advice = f"has the keys of a spec in {FOLDER}/{kind}: move the file to that folder"
+    if meant := _kind_with_its_keys(document):
+        advice = f"has the keys of a spec in {FOLDER}/{meant}: move the file to that folder"
         return None, (Finding((), advice),)
     judged = validate(KINDS[document.kind], document.table)
     alone = judged if isinstance(judged, tuple) else ()

@@ -79,6 +79,15 @@ def test_a_newer_price(project: Path, compare: Compare) -> None:
     assert causes(change) == [("price", change_text)]
 
 
+def test_a_price_with_another_id_changes_no_cost(project: Path, compare: Compare) -> None:
+    """A price with a new id alone changes no cost and no cheapest choice."""
+    edit(project, "prices/local-2025", 'id = "local-2025"', 'id = "ours"')
+    changes = compare()
+    assert not changes.costs
+    assert not changes.winners
+    assert changes.prices == ("price local-2025 removed", "price ours added")
+
+
 def test_a_price_stated_again_is_no_cause(project: Path, compare: Compare) -> None:
     """If a newer price only repeats the older one, the longer training is the only cause."""
     text = (project / "specs/prices/local-2025.toml").read_text(encoding="utf-8")

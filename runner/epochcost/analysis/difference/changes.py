@@ -23,7 +23,13 @@ from epochcost.analysis.difference.revision import (
     commit_id,
     read_revision,
 )
-from epochcost.analysis.difference.table_diff import Figure, Job, compare_tables, job_of
+from epochcost.analysis.difference.table_diff import (
+    Figure,
+    Job,
+    compare_tables,
+    continues,
+    job_of,
+)
 from epochcost.analysis.difference.token_figures import token_figures
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import Goal
@@ -31,7 +37,6 @@ from epochcost.analysis.odds import Odds
 from epochcost.analysis.rows import Row, contenders, odds_of
 from epochcost.analysis.table.lines import Line, values_of
 from epochcost.errors import EpochcostError
-from epochcost.specs.catalogue import supersedes
 from epochcost.statistics import group_by
 
 # The cause of a changed prediction names this number of changed devices and tables at most.
@@ -201,7 +206,8 @@ def _has_choice_changed(
         return True
     if old.price is None or new.price is None or old.price == new.price:
         return old.price != new.price
-    return not supersedes(after.catalogue.prices[new.price], before.catalogue.prices[old.price])
+    prices = after.catalogue.prices
+    return not continues(prices[new.price], before.catalogue.prices[old.price], prices)
 
 
 def _place(job: Job) -> tuple[object, ...]:

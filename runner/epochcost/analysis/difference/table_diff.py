@@ -203,7 +203,14 @@ def _same_plan(
         return by_id
     newer = new[figure.price]
     prices = ((each, old[each.price]) for each in alike if each.price is not None)
-    return next((each for each, older in prices if supersedes(newer, older)), None)
+    return next((each for each, older in prices if continues(newer, older, new)), None)
+
+
+def continues(newer: Price, older: Price, prices: Mapping[str, Price]) -> bool:
+    """Whether ``newer`` supersedes ``older``, or is ``older`` under a new id; ``prices`` by id."""
+    if older.id in prices:
+        return supersedes(newer, older)
+    return supersedes(newer, older) or newer == older.model_copy(update={"id": newer.id})
 
 
 def _is_current(figure: Figure) -> bool:
