@@ -199,6 +199,17 @@ def test_an_owned_machine_in_the_wrong_unit_is_doubted(
     ]
 
 
+def test_two_prices_of_one_day_are_doubted(catalogue: Catalogue) -> None:
+    """Two prices of the same plan on the same day are doubted, unless they are of two regions."""
+    price = catalogue.price("g6.xlarge-on-demand-2026-07")
+    again = price.model_copy(update={"id": "again"})
+    doubts = rented_doubts((price, again), catalogue.hardware)
+    assert doubts[price.id] == "again states 0.8048 for the same day: delete one"
+    assert doubts.keys() == {price.id, "again"}
+    elsewhere = again.model_copy(update={"region": "eu-west-1"})
+    assert not rented_doubts((price, elsewhere), catalogue.hardware)
+
+
 def test_the_newer_of_two_prices_is_doubted(catalogue: Catalogue) -> None:
     """The newer price is doubted if both contradict equally many prices."""
     old = "g2.2xlarge-on-demand-2016-11"

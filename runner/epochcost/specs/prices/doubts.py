@@ -190,6 +190,10 @@ class _RentMarket:
     def _own_series_contradictions(self, rent: _HourlyRent) -> Iterator[str]:
         day = rent.price.as_of
         series = [peer for peer in self._same_place(rent) if peer.terms == rent.terms]
+        offer = day, rent.price.region, rent.price.sku
+        for peer in series:
+            if (peer.price.as_of, peer.price.region, peer.price.sku) == offer:
+                yield f"{peer.price.id} states {short(peer.amount)} for the same day: delete one"
         before = [peer for peer in series if peer.price.as_of < day]
         after = [peer for peer in series if peer.price.as_of > day]
         spot = rent.price.plan == "spot"
