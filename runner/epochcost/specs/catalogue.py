@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from epochcost.errors import InputError
 from epochcost.specs.api import ApiPrice, ApiTable
@@ -48,6 +48,35 @@ FORMER_KEYS = (
     ("published", "timings", "claims", "formula"),
     ("datasets", "data", "files", "unpacked_bytes"),
 )
+
+
+def remove_former_keys(kind: str, table: Mapping[str, Any]) -> None:
+    """Remove the keys of older versions from the table of a spec of ``kind``."""
+    for former_kind, *path in FORMER_KEYS:
+        if former_kind == kind:
+            _remove_key_at(table, path)
+
+
+def _remove_key_at(value: Any, key_path: Sequence[str]) -> None:
+    if isinstance(value, list):
+        for item in value:
+            _remove_key_at(item, key_path)
+    elif isinstance(value, dict) and len(key_path) > 1:
+        _remove_key_at(value.get(key_path[0]), key_path[1:])
+    elif isinstance(value, dict):
+        value.pop(key_path[0], None)
+
+
+def misplaced_kind(folder: str, table: Mapping[str, Any]) -> str | None:
+    """The kind of a spec in the wrong ``folder``, by its keys; None if it may be in the folder."""
+    keys = table.keys()
+    if keys <= KINDS[folder].model_fields.keys():
+        return None
+    for kind, spec in KINDS.items():
+        fields = spec.model_fields
+        if {key for key, value in fields.items() if value.is_required()} <= keys <= fields.keys():
+            return kind
+    return None
 
 
 @dataclass(frozen=True)

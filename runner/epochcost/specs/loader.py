@@ -22,9 +22,10 @@ from epochcost.specs.api import ApiPrice, ApiTable
 from epochcost.specs.base import NamedSpec, SpecT
 from epochcost.specs.catalogue import (
     FORMER,
-    FORMER_KEYS,
     KINDS,
     Catalogue,
+    misplaced_kind,
+    remove_former_keys,
     with_distinct_names,
 )
 from epochcost.specs.document import Document, display_path, read
@@ -353,10 +354,8 @@ def _row_fault(path: Path, line: int, finding: Finding) -> Fault:
 def _validate_document(
     document: Document, context: Neighbours
 ) -> tuple[NamedSpec | None, tuple[Finding, ...]]:
-    for kind, *path in FORMER_KEYS:
-        if kind == document.kind:
-            _remove_key_at(document.table, path)
-    if meant := _kind_with_its_keys(document):
+    remove_former_keys(document.kind, document.table)
+    if meant := misplaced_kind(document.kind, document.table):
         advice = f"has the keys of a spec in {FOLDER}/{meant}: move the file to that folder"
         return None, (Finding((), advice),)
     judged = validate(KINDS[document.kind], document.table)
@@ -372,28 +371,6 @@ def _validate_document(
     if next(cross_findings, None) is not None:
         findings = (*findings, Finding((), "more faults between specs: correct these first"))
     return None if isinstance(judged, tuple) else judged, findings
-
-
-def _kind_with_its_keys(document: Document) -> str | None:
-    """The kind of a spec in the wrong folder, by its keys; None if it may be in its folder."""
-    keys = document.table.keys()
-    if keys <= KINDS[document.kind].model_fields.keys():
-        return None
-    for kind, spec in KINDS.items():
-        fields = spec.model_fields
-        if {key for key, value in fields.items() if value.is_required()} <= keys <= fields.keys():
-            return kind
-    return None
-
-
-def _remove_key_at(value: Any, key_path: Sequence[str]) -> None:
-    if isinstance(value, list):
-        for item in value:
-            _remove_key_at(item, key_path)
-    elif isinstance(value, dict) and len(key_path) > 1:
-        _remove_key_at(value.get(key_path[0]), key_path[1:])
-    elif isinstance(value, dict):
-        value.pop(key_path[0], None)
 
 
 def _graphs_beside(tree: Path) -> Path | None:

@@ -178,10 +178,9 @@ class Price(PricedSpec):
     @field_validator("ranges", mode="before")
     @classmethod
     def _paths_in_quotes(cls, ranges: Any) -> Any:
-        tables = ranges.values() if isinstance(ranges, dict) else ()
-        inner = [value for table in tables if isinstance(table, dict) for value in table.values()]
-        if any(isinstance(value, dict) for value in inner):
-            raise ValueError('should have key paths in quotes, such as "owned.utilisation"')
+        for table in ranges.values() if isinstance(ranges, dict) else ():
+            if isinstance(table, dict) and any(isinstance(part, dict) for part in table.values()):
+                raise ValueError('should have key paths in quotes, such as "owned.utilisation"')
         return ranges
 
     @field_validator("sustained_use", "free_if_taken_back_seconds")
@@ -288,9 +287,7 @@ class Price(PricedSpec):
     @property
     def plan_words(self) -> str:
         """The name of the plan for readers; for a commitment, with its length."""
-        if not self.commitment:
-            return self.plan
-        return f"{self.plan}, {count_words(self.months, 'month')}"
+        return f"{self.plan}, {count_words(self.months, 'month')}" if self.commitment else self.plan
 
     @property
     def provider_and_plan(self) -> tuple[str, ...]:
@@ -323,8 +320,7 @@ class Price(PricedSpec):
     def unconfirmed_words(self) -> str:
         """The names of the price's values that no source confirms; may be empty."""
         parts = {"amount": "amount", "as_of": "date", "billing": "billing"}
-        named = [name for key, name in parts.items() if key in self.unconfirmed]
-        return " and ".join(named)
+        return " and ".join(name for key, name in parts.items() if key in self.unconfirmed)
 
     @property
     def month_shares(self) -> tuple[Decimal, ...]:
