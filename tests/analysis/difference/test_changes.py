@@ -88,6 +88,14 @@ def test_a_price_with_another_id_changes_no_cost(project: Path, compare: Compare
     assert changes.prices == ("price local-2025 removed", "price ours added")
 
 
+def test_a_price_in_another_currency(project: Path, compare: Compare) -> None:
+    """A cost in another currency is neither compared nor counted as added or removed."""
+    edit(project, "prices/local-2025", "amount =", 'currency = "EUR"\namount =')
+    changes = compare()
+    assert of_goal(changes, "full").amount is None
+    assert summary(changes).startswith("1 cost changes (1 in another currency)")
+
+
 def test_a_price_stated_again_is_no_cause(project: Path, compare: Compare) -> None:
     """If a newer price only repeats the older one, the longer training is the only cause."""
     text = (project / "specs/prices/local-2025.toml").read_text(encoding="utf-8")

@@ -72,6 +72,14 @@ class ChangedCost:
         return new - old if same and old is not None and new is not None else None
 
     @property
+    def changes_currency(self) -> bool:
+        """Whether both revisions have a cost, but in different currencies."""
+        if self.before is None or self.after is None:
+            return False
+        priced = self.before.cost is not None and self.after.cost is not None
+        return priced and self.before.currency != self.after.currency
+
+    @property
     def relative(self) -> float | None:
         """The change as a share of the earlier cost; None if unknown or if that cost is 0."""
         if self.amount is None or self.before is None or not self.before.cost:

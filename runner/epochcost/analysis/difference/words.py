@@ -102,10 +102,12 @@ def summary(difference: Difference) -> str:
     """Count the costs that rise, fall or appear, and other changes; predictions count apart."""
     costs = [cost for cost in shown_costs(difference.costs) if not cost.only_predicted]
     relatives = [cost.relative for cost in costs]
+    abroad = sum(cost.changes_currency for cost in costs)
     counts = {
         "up": sum(relative is not None and relative > 0 for relative in relatives),
         "down": sum(relative is not None and relative < 0 for relative in relatives),
-        "added, removed or unpriced": relatives.count(None),
+        "in another currency": abroad,
+        "added, removed or unpriced": relatives.count(None) - abroad,
     }
     ways = ", ".join(f"{number} {name}" for name, number in counts.items() if number)
     changes = "cost changes", "costs change"
