@@ -21,6 +21,11 @@
     return money(timing.kind === "predicted" && value >= 100 ? Number(value.toPrecision(3)) : value, plan.currency);
   }
 
+  function hours(value, digits) {
+    const text = rounded(value, digits);
+    return `${text} hour${text === "1" ? "" : "s"}`;
+  }
+
   /* An amount as the reader entered it. */
   function exactly(value, currency) {
     return new Intl.NumberFormat("en-US", { style: "currency", currency, maximumSignificantDigits: 15 }).format(value);
@@ -103,7 +108,7 @@
     const total = amount(mean.total, way), each = amount(mean.each, way), time = duration(mean.seconds);
     const period = single && per(question) === "in all" ? "" : ` ${per(question)}`;
     const parallel = mean.machines > 1 ? ` It takes ${rounded(mean.machines, 15)} machines in parallel.` : "";
-    const weekly = way.mine && question.job !== "serve" ? `, if it is in use ${rounded(168 * mean.used, 3)} hours a week in all` : "";
+    const weekly = way.mine && question.job !== "serve" ? `, if it is in use ${hours(168 * mean.used, 3)} a week in all` : "";
     const ends = spread(way, "total", value => amount(value, way)), between = ends && ` (${ends}${timing.kind === "predicted" ? " in 9 of 10 cases" : ""})`;
     words.append(element("strong", total + period), question.job === "serve" ?
       `${between} for ${rounded(mean.machines, 15)} × ${timing.name}, ${percent(mean.load)} busy: ${each} a million requests, 99 % answered within ${time}.${idle(mean)}` :
@@ -119,7 +124,7 @@
     const size = sizes.filter(([count, name]) => count > (name === noun && job !== "batch" ? 1 : 0)).map(
       ([count, name]) => `${number(count)} ${name}${count === 1 ? "" : "s"}${name === noun && question.dataset ? ` of ${question.dataset}` : ""}`
     ).join(" × ");
-    const parts = job === "serve" ? [`${number(question.rate)} requests a second, ${number(question.hours)} hour${question.hours === 1 ? "" : "s"} a day`] : [size];
+    const parts = job === "serve" ? [`${number(question.rate)} request${question.rate === 1 ? "" : "s"} a second, ${hours(question.hours, 15)} a day`] : [size];
     if (job !== "serve" && (runs > 1 || every !== "once")) {
       parts.push((runs > 1 ? `${number(runs)} times` : "once") + (every === "once" ? "" : ` a ${every}`));
     }
@@ -156,9 +161,9 @@
   }
 
   /* A note on billed time that a training does not use, if it costs much; and on time that is left out. */
-  function timeNotes(way) {
-    const { mean } = way;
-    const unused = mean.lines.filter(({ label }) => label.endsWith("unused")).reduce((sum, line) => sum + line.amount, 0);
+  function timeNotes(way, { failed }) {
+    const { mean } = way, lines = mean.lines.filter(({ label }) => label.endsWith("unused"));
+    const unused = lines.reduce((sum, line) => sum + line.amount, 0) / (1 - failed);
     const part = unused > 0.03 * mean.each ? ` ${amount(unused, way)} of each training's cost is for billed time that is not used.` : "";
     return `${part} Not included: starting the program, loading libraries, and waiting for data that are read more slowly than the machine computes.`;
   }
@@ -166,7 +171,7 @@
   function certainty(way, question) {
     const { plan } = way, exact = way.exact ? "No range: the source states a single time. " : "";
     return small(exact + odds.sureness(way, question.a || question.b) +
-      `Plan: ${plan.name}${plan.unconfirmed ? "" : `, price of ${plan.as_of}`}.${{ train: timeNotes, batch: alone }[question.job]?.(way, question) || ""}${basis(way)}${lengths(question)}`);
+      `Plan: ${plan.name}${plan.unconfirmed ? "" : `, price of ${plan.as_of}`}${plan.committed ? ", paid for its whole term, used or not" : ""}.${{ train: timeNotes, batch: alone }[question.job]?.(way, question) || ""}${basis(way)}${lengths(question)}`);
   }
 
   /* What is known of the model's longest text. */
@@ -186,7 +191,7 @@
 
   /* What the bill of an owned machine counts. */
   function counted(form, question, { plan, mean }) {
-    const made = small(""), { used } = mean, share = `${rounded(168 * used, 3)} hours`;
+    const made = small(""), { used } = mean, share = hours(168 * used, 3);
     const href = `${form.dataset.ecRoot}explanation/bills.html#owned-machines`;
     if (plan.own) {
       made.append(question.job === "serve" && used === question.day ?
@@ -212,7 +217,7 @@
     const [always, half] = [1, 0.5].map(costAt), price = half - always;
     if (question.job === "serve" || !(price > 0)) { return ""; }
     const share = price / (best.mean.total - always + price);
-    return share > 0 && share <= 1 ? ` Your machine costs less than this if it is used at least ${rounded(168 * share, 2)} hours a week.` :
+    return share > 0 && share <= 1 ? ` Your machine costs less than this if it is used at least ${hours(168 * share, 2)} a week.` :
       " Your machine costs more than this, however many hours it is used.";
   }
 
@@ -220,7 +225,7 @@
   function beside(question, ways, costAt) {
     const best = ways.find(way => !way.apart && !way.mine);
     return best ? ` The ${best.misses ? "closest" : "cheapest"} of the others: ${amount(best.mean.total, best)} on ${best.timing.name}, ` +
-      `in ${duration(best.mean.seconds)}; ${best.plan.name}, price of ${best.plan.as_of}` +
+      `${question.job === "serve" ? "99 % answered with" : ""}in ${duration(best.mean.seconds)}; ${best.plan.name}, price of ${best.plan.as_of}` +
       `${best.plan.unconfirmed && `, ${best.plan.unconfirmed} not confirmed`}.${even(question, best, costAt)}` : "";
   }
 

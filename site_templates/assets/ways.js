@@ -37,7 +37,7 @@
     const { a, b, every, job, own: mine, prices, software } = form.elements, days = monthHours / 24;
     const batch = job.value === "batch", own = batch ? MILLION : data.examples, name = timed(job.value);
     const examples = own ? number("examples", own) : 1, epochs = number("epochs", data.epochs);
-    const long = data.tokens ? number("tokens", data.tokens) : 0, tokens = Math.min(long, data.most_tokens || Infinity);
+    const long = data.tokens && job.value !== "serve" ? number("tokens", data.tokens) : 0, tokens = Math.min(long, data.most_tokens || Infinity);
     const longer = tokens ? tokens / data.tokens : 1;
     const times = { once: 1, day: days, week: days / 7, month: 1, year: 1 / 12 }[every.value];
     const runs = number("runs", 1), period = every.value === "year" ? 12 : 1;
@@ -78,7 +78,7 @@
       failed: number("failed", 0) / 100,
       busy: number("busy", 70) / 100,
       assumed: {
-        "interruptions.rate_per_hour": number("interruptions", null),
+        "interruptions.rate_per_hour": job.value === "train" ? number("interruptions", null) : null,
         "owned.electricity_per_kwh": number("electricity", null),
         "owned.utilisation": number("weekly", null) / 168 || null
       }

@@ -1,13 +1,13 @@
-"""The lengths of texts in the calculator's page, in Chromium."""
+"""Fields of the calculator's page that only some questions have, in Chromium."""
 
 from __future__ import annotations
 
 import pytest
 
-from browsed_site import Site
-from integration.test_calculator_page import ask_with, number, text_of
+from browsed_site import Site, wait_until
+from integration.test_calculator_page import ask, ask_with, number, text_of
 
-_NET = "data/calculator/net.js"
+_PLANS, _NET = "data/calculator/plans.js", "data/calculator/net.js"
 
 
 def test_a_token_of_a_longer_text_takes_longer(site: Site) -> None:
@@ -39,3 +39,35 @@ def test_a_text_is_cut_after_the_tokens_that_the_model_reads(
     page = ask_with(site, _NET, known, "?model=net&job=batch&prices=owned&tokens=400")
     assert words in text_of(page)
     assert f"\N{MULTIPLICATION SIGN} {tokens} tokens" in text_of(page)
+    served = ask_with(site, _NET, known, "?model=net&job=serve&prices=owned&tokens=400")
+    assert words not in text_of(served)
+
+
+def test_a_rate_of_interruptions_is_asked_for_spot_prices_only(site: Site) -> None:
+    """With other prices the rate would change nothing, and its field is hidden."""
+    page = ask(site, "?model=net&job=train&prices=spot")
+    label = page.locator("label:has([name=interruptions])")
+    assert label.get_attribute("hidden") is None
+    page.locator("[name=prices]").select_option("on-demand", force=True)
+    wait_until(page, "document.querySelector('[name=interruptions]').labels[0].hidden")
+    page.locator("[name=prices]").select_option("", force=True)
+    wait_until(page, "!document.querySelector('[name=interruptions]').labels[0].hidden")
+
+
+def test_only_a_training_on_spot_machines_counts_interruptions(site: Site) -> None:
+    """For other jobs the rate of an address is ignored, like its hidden field."""
+    plans = (site.folder / _PLANS).read_text("utf-8")
+    unknown = plans.replace('"interruptions":0.0', '"interruptions":null')
+    for job, compared in (("train", True), ("batch", False), ("serve", False)):
+        query = f"?model=net&job={job}&prices=on-demand&interruptions=1"
+        text = text_of(ask_with(site, _PLANS, unknown, query))
+        assert ("No price of this kind can be compared" in text) is not compared
+
+
+def test_a_reserved_machine_is_said_to_be_paid_anyway(site: Site) -> None:
+    """Beside the name of its plan."""
+    plans = (site.folder / _PLANS).read_text("utf-8")
+    reserved = plans.replace('"committed":false', '"committed":true')
+    words = "paid for its whole term, used or not"
+    assert words in text_of(ask_with(site, _PLANS, reserved, "?model=net&prices=on-demand"))
+    assert words not in text_of(ask(site, "?model=net&prices=on-demand"))
