@@ -112,7 +112,7 @@ def test_a_price_that_is_gone_is_unknown(project: Path, compare: Compare) -> Non
     change = of_goal(changes, "full")
     assert change.after
     assert change.after.cost is None
-    assert cells(change)[3:6] == ("$0.0050", "unknown", "—")
+    assert cells(change)[2:6] == ("local-2025", "$0.0050", "unknown", "—")
     assert change.amount is None
     (winner,) = changes.winners
     assert winner.before is not None

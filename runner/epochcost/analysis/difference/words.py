@@ -141,10 +141,13 @@ def _number_with_noun(number: int, singular: str, plural: str = "") -> str:
 
 def cells(change: ChangedCost) -> tuple[str, ...]:
     """The cells of a changed cost for a table with the columns ``HEADER``."""
+    sides = [side for side in (change.after, change.before) if side is not None]
+    # If the price was removed, only the earlier figure names it.
+    priced = next((side for side in sides if side.price), change.figure)
     return (
         job_words(change.figure.job),
         machine_words(change.figure.job),
-        _plan_words(change.figure),
+        _plan_words(priced),
         _cost_words(change.before),
         _cost_words(change.after),
         _change_words(change),
