@@ -291,8 +291,10 @@
     const costAt = use => candidates({ ...question, every: "once", assumed: { ...question.assumed, "owned.utilisation": use } }, data, shared, ways[0].timing.stack)
       .find(way => way.mine).mean.total;
     odds.weigh(listed, data.draws, { seconds: question.limit, total: question.budget }, two);
+    const open = place.querySelector("details.ec-printed")?.open;
     form.elements.budget.labels[0].firstChild.textContent = `Budget (${form.dataset.ecSymbol} ${per(question)}) `;
     place.firstElementChild.replaceChildren(...(two ? versus(question, ways) : verdict(question, ways, shapes, stacks, form, costAt)));
+    place.querySelectorAll("details.ec-printed").forEach(part => { part.open = open; });
     place.lastElementChild.replaceChildren(...(listed.length ? [table(form, question, listed, shapes)] : []),
       ...(apart.length ? [fold(
         `Not compared: ${apart.length} with an assumed price, without a known rate of interruptions, or in another currency`,

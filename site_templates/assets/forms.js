@@ -59,8 +59,8 @@
   async function begin(form, answer, always) {
     const defaults = new FormData(form), state = new URLSearchParams(location.search);
     async function again() {
+      await answer(new URLSearchParams()); // may change which values fields accept
       fields(form).forEach(field => explain(field, !field.validity.valid));
-      await answer(new URLSearchParams());
       remember(form, defaults, always);
     }
     recall(form, state);

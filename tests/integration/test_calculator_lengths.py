@@ -24,6 +24,10 @@ def test_a_token_of_a_longer_text_takes_longer(site: Site) -> None:
     assert ask_with(site, _NET, longest, f"{question}512").locator("tbody tr").count()
     none = ask_with(site, _NET, longest, f"{question}513")
     assert "No machine has both a time and a price" in text_of(none)
+    other = ask_with(site, _NET, longest, "?model=published/paper&tokens=4096")
+    other.locator("[name=model]").select_option("net")
+    wait_until(other, "document.querySelector('[role=alert]')")
+    assert other.get_by_role("alert").inner_text().endswith("a number from 1 to 2,048.")
 
 
 @pytest.mark.parametrize(

@@ -367,6 +367,9 @@ def test_the_bill_adds_up_to_the_verdict(site: Site) -> None:
     assert any(line.startswith("failed runs, expected: ") for line in lines)
     amounts = [float(line.rpartition("$")[2].replace(",", "")) for line in lines]
     assert sum(amounts) == pytest.approx(number(page.locator("tbody td"), 1), rel=0.05)
+    page.locator("[name=runs]").fill("2")
+    wait_until(page, "location.search.includes('runs=2')")
+    assert page.locator("details.ec-printed[open]").count() == 1
 
 
 def test_it_works_from_the_disk_and_says_what_it_needs(site: Site) -> None:
