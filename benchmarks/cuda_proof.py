@@ -44,7 +44,7 @@ from epochcost.specs.loader import load_catalogue
 
 ROOT = BENCHMARKS.parent
 NO_DEVICE, FAILED, LEFT = 3, 1, 4
-_LAST_WORDS = 4000
+_MOST_CHARACTERS = 4000
 # The file that names the machine of a folder.
 _MACHINE = "machine.json"
 # Seconds that a run of trials needs to store its results.
@@ -117,7 +117,7 @@ def run(case: Case, most_seconds: float) -> Outcome | None:
         _stop(process)
     text = (output if process.returncode == 0 else output + complaint).strip()
     seconds = round(time.monotonic() - begun, 1)
-    return Outcome(case.command, process.returncode, seconds, text[-_LAST_WORDS:])
+    return Outcome(case.command, process.returncode, seconds, text[-_MOST_CHARACTERS:])
 
 
 def _stop(process: subprocess.Popen[str]) -> None:

@@ -27,7 +27,7 @@ from epochcost.predict.rates import read_rates
 from epochcost.predict.withheld import Tried, errors_of, tried
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
-from epochcost.units import count_words
+from epochcost.units import render_count
 
 ROOT = Path(__file__).parents[1]
 
@@ -78,7 +78,7 @@ def print_doubts(catalogue: Catalogue, devices: Devices) -> None:
     for doubt in doubts:
         print(f"{doubt.where}: {doubt.reason}")
     for (path, kind, name), rows in Counter(unknown_names(catalogue, devices)).items():
-        print(f"{path}: {count_words(rows, 'row')} of {name!r}: no {kind} has this name")
+        print(f"{path}: {render_count(rows, 'row')} of {name!r}: no {kind} has this name")
 
 
 def main() -> None:

@@ -168,7 +168,7 @@ def _places(value: Any, path: tuple[str, ...]) -> Any:
             yield from _places(one, (*path, key) if isinstance(key, str) else path)
 
 
-def _words(rng: random.Random) -> str:
+def _random_text(rng: random.Random) -> str:
     parts = rng.choices(_HOSTILE, k=rng.choice((1, 1, 2, 3, 6)))
     return rng.choice(("", " ", "\n", "a ")).join(parts)
 
@@ -177,7 +177,9 @@ def _hostile(place: Place, _: str, rng: random.Random) -> None:
     """Replace or extend a text by hostile text."""
     holder, key, _ = place
     if isinstance(holder[key], str) or rng.random() < 0.1:
-        holder[key] = _words(rng) if rng.random() < 0.8 else f"{holder[key]}{_words(rng)}"
+        holder[key] = (
+            _random_text(rng) if rng.random() < 0.8 else f"{holder[key]}{_random_text(rng)}"
+        )
 
 
 def _number(place: Place, _: str, rng: random.Random) -> None:
@@ -197,7 +199,9 @@ def _key(place: Place, kind: str, rng: random.Random) -> None:
         del holder[key]
     else:
         known = [*ordered_keys_of(KINDS[kind], path), "hax"]
-        value = rng.choice((_words(rng), rng.choice(_NUMBERS), rng.choice(_DATES), True, [], {}))
+        value = rng.choice(
+            (_random_text(rng), rng.choice(_NUMBERS), rng.choice(_DATES), True, [], {})
+        )
         holder[rng.choice(known)] = value
 
 
@@ -206,5 +210,5 @@ def _other(place: Place, _: str, rng: random.Random) -> None:
     holder, key, _ = place
     one = holder[key]
     holder[key] = rng.choice(
-        ([one], {"hax": one}, str(one), [], {}, True, _words(rng), [_words(rng)])
+        ([one], {"hax": one}, str(one), [], {}, True, _random_text(rng), [_random_text(rng)])
     )

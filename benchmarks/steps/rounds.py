@@ -24,7 +24,7 @@ _START_SECONDS, _BURST_SECONDS = 400.0, 600.0
 # The next contender waits until the threads of the previous one stop spinning.
 _PAUSE_SECONDS = 0.25
 _LEAST_ROUNDS, _MOST_ROUNDS = 5, 15
-_LAST_WORDS = 300
+_MOST_CHARACTERS = 300
 
 
 class StoppedError(Exception):
@@ -69,8 +69,8 @@ class Process(LineProcess):
         in_time = late.is_alive()
         late.cancel()
         if not line:
-            late_words = f"not ready after {most_seconds:.0f} s"
-            raise StoppedError(self.name, self._last_words() if in_time else late_words)
+            late_text = f"not ready after {most_seconds:.0f} s"
+            raise StoppedError(self.name, self._last_error_line() if in_time else late_text)
         answer: dict[str, Any] = json.loads(line)
         return answer
 
@@ -80,11 +80,11 @@ class Process(LineProcess):
         self.send()
         return float(self.answer(_BURST_SECONDS)["seconds"])
 
-    def _last_words(self) -> str:
+    def _last_error_line(self) -> str:
         lines = [line for line in self._log.read_text("utf-8").splitlines() if line.strip()]
         self._process.wait()
         reason = lines[-1].strip() if lines else "nothing was said"
-        return f"{reason[-_LAST_WORDS:]} (exit {self._process.returncode})"
+        return f"{reason[-_MOST_CHARACTERS:]} (exit {self._process.returncode})"
 
 
 def _environment(folder: Path) -> dict[str, str]:

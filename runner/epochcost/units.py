@@ -132,7 +132,7 @@ def plain(value: Decimal) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def count_words(number: int | Decimal, noun: str) -> str:
+def render_count(number: int | Decimal, noun: str) -> str:
     """Format a number with its noun, in the plural unless the number is 1, such as "2 runs"."""
     digits = plain(number) if isinstance(number, Decimal) else f"{number:,}"
     return f"{digits} {noun}{'' if number == 1 else 's'}"
@@ -236,12 +236,12 @@ def memory(size_bytes: float) -> str:
     return f"{size_bytes / 2**10:,.0f} KiB"
 
 
-def precision_words(precision: str) -> str:
+def render_precision(precision: str) -> str:
     """The words for a precision in text for readers, such as "mixed precision" for ``mixed``."""
     return "mixed precision" if precision == "mixed" else precision
 
 
-def runtime_words(runtime: str) -> str:
+def render_runtime(runtime: str) -> str:
     """The name of a pinned package in text for readers.
 
     For example, onnxruntime-gpu==1.31.1 becomes ONNX Runtime 1.31.1.
@@ -251,9 +251,9 @@ def runtime_words(runtime: str) -> str:
     return f"{name} {version}"
 
 
-def software_words(software: str, precision: str) -> str:
+def render_software(software: str, precision: str) -> str:
     """The names of software and precision, separated by a comma; empty if both are empty."""
-    return ", ".join(filter(None, (software, precision_words(precision))))
+    return ", ".join(filter(None, (software, render_precision(precision))))
 
 
 def today() -> dt.date:

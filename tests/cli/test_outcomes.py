@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from epochcost.cli.outcomes import (
+    render_served,
     served_cells,
-    served_words,
     show_doubts,
     show_outcomes,
 )
@@ -24,7 +24,7 @@ from served_results import behind_an_engine, served, under_load
 def test_a_rate_is_told_with_its_latency_and_bound() -> None:
     """One line has the rate, the latency and the bound."""
     trial = under_load(make_result()).trial
-    assert served_words(trial, served()) == (
+    assert render_served(trial, served()) == (
         "500 samples/s keeps 0.99 of answers within 15 ms, latency p50 51 ms, p99 100 ms"
     )
     assert served_cells(served()) == ("50.5 ms", "-", "500", "100", "p99 100 ms")
@@ -34,13 +34,13 @@ def test_a_bound_that_nothing_keeps_is_told() -> None:
     """The line says how many runs of LoadGen failed the bound."""
     trial = under_load(make_result()).trial
     lost = served(kept=False)
-    assert served_words(trial, lost) == (
+    assert render_served(trial, lost) == (
         "no rate keeps 0.99 of answers within 15 ms, 1 run of LoadGen"
     )
     assert served_cells(lost)[-1] == "no rate meets the bound"
     asked = behind_an_engine(make_result(), {})
     assert asked.measurement.served is not None
-    assert served_words(asked.trial, asked.measurement.served) == (
+    assert render_served(asked.trial, asked.measurement.served) == (
         "no rate keeps 90 % of first tokens within 80 ms and further ones within 200 ms, "
         "1 run of LoadGen"
     )

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 from rich.console import Console
 
-from epochcost.cli.progress import Display, TimeLeft, outcome_words
+from epochcost.cli.progress import Display, TimeLeft, render_outcome
 from epochcost.errors import ModelError
 from epochcost.execute.assignment import (
     Advanced,
@@ -146,7 +146,7 @@ def test_disturbed_rounds_are_named() -> None:
     disturbed = result().measurement.model_copy(update={"conditions": busy})
     twice = add_round(disturbed, result().measurement, 0.02)
     endings = [
-        outcome_words(Finished(TRIALS[0], result().model_copy(update={"measurement": each})))
+        render_outcome(Finished(TRIALS[0], result().model_copy(update={"measurement": each})))
         for each in (disturbed, twice)
     ]
     assert endings == [

@@ -11,7 +11,7 @@ from statistics import NormalDist
 import pytest
 
 from epochcost.predict.joint import NINE_OF_TEN
-from epochcost.report.wording import SHAPES, mark_words
+from epochcost.report.wording import SHAPES, render_mark
 from epochcost.specs.prices import api_table, doubts
 from epochcost.specs.terms import SUSTAINED_USE
 from epochcost.units import plain
@@ -112,4 +112,4 @@ def test_the_marks_are_those_of_the_site() -> None:
     section = page.partition("\n## Marks\n")[2].partition("\n## ")[0]
     marks = re.findall(r"^\| (\S .+?) \|", section, re.M)
     assert marks[0] == "● measured"
-    assert marks == [f"{shape} {mark_words(mark)}" for mark, shape in SHAPES.items()]
+    assert marks == [f"{shape} {render_mark(mark)}" for mark, shape in SHAPES.items()]

@@ -56,7 +56,7 @@ def test_a_process_of_its_own_measures() -> None:
     assert (found.threads, found.matrix_side) == (1, 64)
 
 
-def test_the_last_words_of_a_process_that_fails_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_message_has_the_last_line_of_a_failed_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """If the measuring process fails, the error has its last output."""
     command = [sys.executable, "-c", "raise SystemExit('no memory')"]
     monkeypatch.setattr("epochcost.measure.start.module_command", lambda *_: command)

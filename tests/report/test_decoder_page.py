@@ -23,7 +23,7 @@ from epochcost.report.pages import decoder
 from epochcost.report.pages.model import about_model
 from epochcost.report.pages.page import TUNING, Report
 from epochcost.report.templates import environment, render
-from epochcost.report.wording import cost_words
+from epochcost.report.wording import render_cost
 from epochcost.specs.loader import load_catalogue
 
 ROOT = Path(__file__).parents[2]
@@ -110,7 +110,7 @@ def test_more_machines_are_the_high_end(page: str, report: Report, workload: Wor
     assert low == mean < high
     count = round(best.machines * high / mean)
     assert count > best.machines
-    words = cost_words(replace(best.per_million, mean=high))
+    words = render_cost(replace(best.per_million, mean=high))
     assert f", or {words} if it takes {count} machines" in " ".join(page.split())
 
 

@@ -56,7 +56,7 @@ def rendered(text: str, **values: object) -> str:
 )
 def test_a_doubted_price_is_explained(confirmed: str, above: str, sentences: list[str]) -> None:
     """A doubt is explained once on a page, with a confirmed price if there is one."""
-    price = SimpleNamespace(unconfirmed_words="date", as_of=dt.date(2026, 11, 1))
+    price = SimpleNamespace(unconfirmed_text="date", as_of=dt.date(2026, 11, 1))
     text = rendered(
         "{{ m.unconfirmed(price, confirmed, above) }}",
         price=price,

@@ -155,8 +155,8 @@ def test_each_rate_stands_beside_the_bounds_it_keeps(tmp_path: Path) -> None:
     page = html.unescape(built(tmp_path).pages["models/tiny.md"])
     lengths = "prompts of about 24 (90 % below 48) tokens and answers of 4 or 8"
     assert page.count(f"int4, {lengths}, 50 % within 10 s and 200 ms") == 2
-    assert page.count(f"fp32, {ASKED.lengths_words}, 90 % within 80 ms and 200 ms") == 3
-    assert f"no rate meets the bounds: {ASKED.lengths_words}, 90 % within 1 s and 200 ms" in page
+    assert page.count(f"fp32, {ASKED.lengths_text}, 90 % within 80 ms and 200 ms") == 3
+    assert f"no rate meets the bounds: {ASKED.lengths_text}, 90 % within 1 s and 200 ms" in page
 
 
 def _in_precision(result: Result, precision: Precision) -> Result:

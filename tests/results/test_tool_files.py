@@ -25,7 +25,7 @@ def test_vllm_with_a_rate_of_inf_is_a_closed_loop(tmp_path: Path) -> None:
     """A run with an infinite rate is a closed loop. Times are converted to seconds."""
     run = only_run(tmp_path, VLLM)
     assert (run.tool, run.served_model) == ("vLLM bench serve", "openai/gpt-oss-120b")
-    assert (run.offered_per_second, run.at_once, run.load_words) == (None, 32, "32 at once")
+    assert (run.offered_per_second, run.at_once, run.load_text) == (None, 32, "32 at once")
     assert (run.requests, run.failed, run.seconds) == (320, 0, 109.75491525093094)
     assert (run.read, run.written) == (327680, 327680)
     assert (run.first.p50, run.token.mean, run.whole.mean) == (0.13985, 0.010352, 10.91759)
@@ -45,7 +45,7 @@ def test_loads_are_told_apart(
 ) -> None:
     """A run without a limit sends all requests at once. A run with a rate is an open loop."""
     run = only_run(tmp_path, VLLM | keys)
-    assert (run.load_words, run.offered_per_second) == (words, offered)
+    assert (run.load_text, run.offered_per_second) == (words, offered)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_appended_runs_are_read_one_after_the_other(tmp_path: Path) -> None:
 def test_guidellm_has_a_run_for_each_load(tmp_path: Path) -> None:
     """Each load of a file becomes a run. A load without answers is left out."""
     alone, together, at_rate = read_tool_file(write_export(tmp_path, GUIDELLM))
-    assert [run.load_words for run in (alone, together, at_rate)] == [
+    assert [run.load_text for run in (alone, together, at_rate)] == [
         "1 at once",
         "16 at once",
         "4 requests/s",
@@ -102,7 +102,7 @@ def test_a_cancelled_run_of_aiperf_is_doubted(tmp_path: Path) -> None:
     """A cancelled run at a rate gets a doubt."""
     load = {"phases": [{"type": "poisson", "rate": 2.0}]}
     run = only_run(tmp_path, AIPERF | {"input_config": load, "was_cancelled": True})
-    assert run.load_words == "2 requests/s"
+    assert run.load_text == "2 requests/s"
     assert "the run was cancelled" in run.doubts
 
 

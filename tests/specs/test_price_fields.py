@@ -65,9 +65,9 @@ def test_what_keeps_a_price_from_being_the_answer() -> None:
     assert ended.reservation == "no longer offered"
     ends_later = plan(amount=Decimal("0.1"), valid_until=today() + dt.timedelta(days=1))
     assert ends_later.reservation == ""
-    assert (committed.plan_words, rented().plan_words) == ("committed-use, 12 months", "on-demand")
+    assert (committed.plan_text, rented().plan_text) == ("committed-use, 12 months", "on-demand")
     month = plan(plan="committed-use", commitment={**term, "term_months": Decimal(1)})
-    assert month.plan_words == "committed-use, 1 month"
+    assert month.plan_text == "committed-use, 1 month"
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from epochcost.analysis.observations import Goal, Stack
 from epochcost.analysis.odds import Odds, Quantity, draws_along, odds
 from epochcost.analysis.predicted import NoTime
 from epochcost.analysis.rows import (
-    WORK_WORDS,
+    WORK_NAMES,
     Offer,
     Offers,
     Row,
@@ -35,7 +35,7 @@ from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model
 from epochcost.specs.study import AT_HAND
 from epochcost.statistics import first_by
-from epochcost.units import count_words, plain
+from epochcost.units import plain, render_count
 
 # Machines that an error names, each with the reason why its time cannot be billed.
 _MOST_REASONS = 5
@@ -72,11 +72,11 @@ class Demand:
     @property
     def phrase(self) -> str:
         """Describe the demand, for example "a full training of lenet within 2 h"."""
-        work = f"{WORK_WORDS[_GOALS[self.mode]]} of {self.model}"
+        work = f"{WORK_NAMES[_GOALS[self.mode]]} of {self.model}"
         if self.mode == "inference" and (self.examples != MILLION or self.tokens):
             work = f"{plain(self.examples / MILLION)} million inferences of {self.model}"
             if self.examples < MILLION:
-                work = f"{count_words(int(self.examples), 'inference')} of {self.model}"
+                work = f"{render_count(int(self.examples), 'inference')} of {self.model}"
             work += f", {self.tokens} tokens each" if self.tokens else ""
         return " ".join([work, *self.limits.phrases.values()])
 
@@ -247,7 +247,7 @@ def _offers_by_stack(catalogue: Catalogue, times: Times, demand: Demand) -> tupl
     comes first, or else the one with the surest times. Raises InputError if there is no such time.
     """
     goal = _GOALS[demand.mode]
-    work, model = WORK_WORDS[goal], catalogue.models.get(demand.model)
+    work, model = WORK_NAMES[goal], catalogue.models.get(demand.model)
     rows = price_rows(catalogue, times.observations)
     stacks = by_stack((row for row in rows if row.answers), goal)
     ordered = sorted(stacks, key=lambda rows: rows[0].observed.stack != demand.software)

@@ -15,7 +15,7 @@ from epochcost.analysis.answers import remedy
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.observations import Goal
 from epochcost.analysis.rows import (
-    WORK_WORDS,
+    WORK_NAMES,
     Offer,
     Row,
     accuracies,
@@ -93,7 +93,7 @@ def _verdict(
         f" on {limit.hardware}" if limit.hardware else "",
         f" at {limit.price}" if limit.price else "",
     )
-    expected = f"{WORK_WORDS[goal]} of {limit.model}{''.join(conditions)} for at most {most}"
+    expected = f"{WORK_NAMES[goal]} of {limit.model}{''.join(conditions)} for at most {most}"
     place = _place(catalogue, study, index, f"{state}: expected {expected}, got {figures}")
     if choice is None:
         return Verdict(study.id, limit, state, place)

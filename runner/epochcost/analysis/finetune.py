@@ -352,7 +352,7 @@ def _cheapest_first(candidate: Candidate[TuningOffer]) -> tuple[bool, Decimal, D
 
 
 def _name(candidate: Candidate[TuningOffer]) -> str:
-    return f"{candidate.key.way.hardware.name}, {candidate.key.price.plan_words}"
+    return f"{candidate.key.way.hardware.name}, {candidate.key.price.plan_text}"
 
 
 def _cost_draws(candidate: Candidate[TuningOffer]) -> Vector:

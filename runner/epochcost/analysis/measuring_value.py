@@ -27,7 +27,7 @@ from epochcost.predict.process import Labels, Matrix, Vector, block_diagonal
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.study import Mode
 from epochcost.statistics import group_by
-from epochcost.units import count_words, money, rounded
+from epochcost.units import money, render_count, rounded
 
 # A free measurement counts as this price, so that the best of several free ones comes first.
 _LEAST_DOLLARS = 0.01
@@ -65,7 +65,7 @@ class CellsValue:
         cost = money(sum((prices[cell.kind] for cell in self.cells), Decimal(0)), currency)
         return (
             f"measuring {' and '.join(works)} costs at most {cost} and is expected to cut the "
-            f"regret of {count_words(self.answers, 'answer')} by {rounded(100 * self.saved, 2)} %"
+            f"regret of {render_count(self.answers, 'answer')} by {rounded(100 * self.saved, 2)} %"
         )
 
 

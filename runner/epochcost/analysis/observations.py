@@ -26,14 +26,14 @@ from epochcost.specs.model import Model, Training
 from epochcost.specs.published import Published, Timing
 from epochcost.specs.study import Mode
 from epochcost.statistics import Bounded, Outliers, Summary, outliers
-from epochcost.units import runtime_words
+from epochcost.units import render_runtime
 
 Kind = Literal["measured", "published", "predicted"]
 # The kinds of evidence, the best first.
 KINDS: tuple[Kind, ...] = get_args(Kind)
 Goal = Literal["epoch", "full", "million"]
 Stack = Literal["onnxruntime", "published"]
-STACK_WORDS: Mapping[Stack, str] = {
+STACK_NAMES: Mapping[Stack, str] = {
     "onnxruntime": "ONNX Runtime",
     "published": "published programs",
 }
@@ -246,7 +246,7 @@ def _from_result(inputs: Inputs, stored: StoredResult, statistics: ResultStatist
         kind="measured",
         mode=trial.mode,
         batch_size=trial.batch_size,
-        software=runtime_words(trial.runtime),
+        software=render_runtime(trial.runtime),
         precision=trial.precision,
         step=step,
         epoch=epoch_time(step, training, trial.batch_size),

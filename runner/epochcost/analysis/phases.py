@@ -22,7 +22,7 @@ from epochcost.plan.work import Phase
 from epochcost.results.rounds import summary_of
 from epochcost.specs.study import Precision
 from epochcost.statistics import group_by
-from epochcost.units import runtime_words
+from epochcost.units import render_runtime
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ def _decoder(inputs: Inputs, stored: Sequence[StoredResult]) -> TimedDecoder:
         model=trial.model,
         machine=inputs.machine(result),
         precision=trial.precision,
-        software=runtime_words(trial.runtime),
+        software=render_runtime(trial.runtime),
         phases=tuple(
             _phase_time(part, phase)
             for part in stored

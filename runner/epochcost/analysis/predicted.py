@@ -40,7 +40,7 @@ from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model
 from epochcost.specs.study import Mode
 from epochcost.specs.target import PINNED_RUNTIME
-from epochcost.units import memory as memory_words
+from epochcost.units import memory as render_memory
 
 _PAGE = "explanation/predictions.md"
 _KINDS = {"cuda": "GPUs", "cpu": "CPUs"}
@@ -274,8 +274,8 @@ def _tasks_and_missing_times(
         if not computes_in(place.device, used):
             reason = f"does not compute in {used}"
         elif not fitting:
-            needed = memory_words(need(min(sizes)))
-            reason = f"does not fit: needs {needed}, has {memory_words(memory)}"
+            needed = render_memory(need(min(sizes)))
+            reason = f"does not fit: needs {needed}, has {render_memory(memory)}"
         elif not (place.software or program):
             reason = f"{PINNED_RUNTIME} does not run on it, no published time in {used}"
         if reason:

@@ -26,7 +26,7 @@ from epochcost.predict.withheld import WITHHELD, Errors, Tried, Withheld, errors
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.price import Price
 from epochcost.statistics import group_by
-from epochcost.units import precision_words
+from epochcost.units import render_precision
 
 TRUST_FILE = "data/prediction-trust.json"
 COMMAND = "epochcost trust"
@@ -197,7 +197,7 @@ def trust_of(catalogue: Catalogue, say: Callable[[str], None]) -> Trust | None:
 
 def _precision_class(row: Tried) -> str:
     rate = row.placed.rate
-    return f"all in {precision_words(precision_of(rate.precision))}, {rate.mode}"
+    return f"all in {render_precision(precision_of(rate.precision))}, {rate.mode}"
 
 
 def _groups(rows: Sequence[Tried], name: Callable[[Tried], str]) -> tuple[Group, ...]:

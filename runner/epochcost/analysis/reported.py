@@ -16,7 +16,7 @@ from epochcost.predict.decoders.forms import plain_name
 from epochcost.results.reported import ReportedRun
 from epochcost.results.tool_runs import ToolRun
 from epochcost.specs.catalogue import usual_price
-from epochcost.units import count_words, plain
+from epochcost.units import plain, render_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class ReportedRow:
         """The machines that served, with the number of GPUs."""
         machines, gpus = self.record.terms.machines or 1, self.record.terms.gpus
         text = self.machine.name if machines == 1 else f"{machines} of {self.machine.name}"
-        return text if gpus is None else f"{text}, {count_words(gpus, 'GPU')}"
+        return text if gpus is None else f"{text}, {render_count(gpus, 'GPU')}"
 
     @property
     def software(self) -> str:

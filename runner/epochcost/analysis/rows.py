@@ -30,13 +30,13 @@ from epochcost.units import CONVERT, money, seconds
 
 T = TypeVar("T")
 GOALS: tuple[Goal, ...] = ("epoch", "full", "million")
-GOAL_WORDS: Mapping[Goal, str] = {
+GOAL_NAMES: Mapping[Goal, str] = {
     "epoch": "one epoch",
     "full": "full training",
     "million": "a million inferences",
 }
 # The same goals with their articles.
-WORK_WORDS: Mapping[Goal, str] = {**GOAL_WORDS, "epoch": "an epoch", "full": "a full training"}
+WORK_NAMES: Mapping[Goal, str] = {**GOAL_NAMES, "epoch": "an epoch", "full": "a full training"}
 
 
 @dataclass(frozen=True, slots=True)

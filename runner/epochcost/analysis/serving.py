@@ -28,7 +28,7 @@ from epochcost.specs.catalogue import current_prices
 from epochcost.specs.price import Price
 from epochcost.specs.study import Precision
 from epochcost.statistics import percentile_holds
-from epochcost.units import plain, runtime_words, seconds
+from epochcost.units import plain, render_runtime, seconds
 
 Percent = Literal[50, 90, 99]
 # The search finds the highest rate within this factor (``measure.loadgen``).
@@ -90,9 +90,9 @@ def _rows(inputs: Inputs, stored: StoredResult) -> Iterator[ServingRow]:
             task=inputs.catalogue.models[trial.model].task,
             date=result.measurement.started_at.date(),
             machine=machine,
-            software=runtime_words(trial.runtime),
-            load=_scenario_words(load),
-            batching=_batching_words(load, trial.batch_size),
+            software=render_runtime(trial.runtime),
+            load=_render_scenario(load),
+            batching=_render_batching(load, trial.batch_size),
             batch_size=trial.batch_size,
             run=served.run,
             price=price,
@@ -109,7 +109,7 @@ def _million(run: LoadGenRun, machine: Machine, load: Load) -> MachineTime:
     return MachineTime(time, machine.vcpus, accelerated, shared=True, serving=serving)
 
 
-def _scenario_words(load: Load) -> str:
+def _render_scenario(load: Load) -> str:
     text: str = load.scenario
     if load.bound_seconds is not None and load.latency_percentile is not None:
         within = seconds(load.bound_seconds)
@@ -117,7 +117,7 @@ def _scenario_words(load: Load) -> str:
     return text
 
 
-def _batching_words(load: Load, most: int) -> str:
+def _render_batching(load: Load, most: int) -> str:
     if most == 1:
         return "one by one"
     delay = load.maximum_delay_ms
@@ -221,7 +221,7 @@ def _served(
         date=result.measurement.started_at.date(),
         machine=machine,
         precision=trial.precision,
-        software=runtime_words(trial.runtime),
+        software=render_runtime(trial.runtime),
         requests=requests,
         rates=tuple(_served_rates(record, requests)),
         start_seconds=record.start_seconds,

@@ -23,7 +23,7 @@ from epochcost.predict.joint import Forecast
 from epochcost.predict.process import Vector
 from epochcost.specs.decoder import Decoder, ServedPrecision
 from epochcost.statistics import group_by
-from epochcost.units import memory as memory_words
+from epochcost.units import memory as render_memory
 
 ValueT = TypeVar("ValueT", float, Vector)
 
@@ -296,7 +296,7 @@ def fitting(
     unserved = f"not served by {names} in {model.precision}"
     kept = model.form.kept_tokens(requests.tokens)
     needed = (model.weight_bytes + model.cached_bytes(1) * kept) / USABLE_MEMORY
-    too_large = f"does not fit: weights and a request need {memory_words(needed)}"
+    too_large = f"does not fit: weights and a request need {render_memory(needed)}"
     layouts, refusals = [], []
     for place in places:
         serving = [engine for engine in engines if engine.serves(place, model.precision)]
@@ -308,6 +308,6 @@ def fitting(
             more = "" if known else ": no compute_capability is known of its accelerator"
             refusals.append(Refusal(place.machine.name, f"{unserved}{more}"))
         elif not large:
-            has = f"has {memory_words(place.memory_bytes * place.count)}"
+            has = f"has {render_memory(place.memory_bytes * place.count)}"
             refusals.append(Refusal(place.machine.name, too_large, has))
     return layouts, refusals

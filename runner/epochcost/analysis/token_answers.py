@@ -48,7 +48,7 @@ from epochcost.predict.decoders.serving import ServingForecaster
 from epochcost.results.kept import Keep
 from epochcost.specs.decoder import ServedPrecision
 from epochcost.statistics import first_by, group_by
-from epochcost.units import count_words
+from epochcost.units import render_count
 
 # A machine probably costs less than an API at a usual cost below this share of the API's.
 _CLEARLY_LESS = Decimal("0.9")
@@ -127,7 +127,7 @@ class TokenAnswer:
     published_precision: ServedPrecision = "bf16"
 
     @property
-    def precision_words(self) -> str:
+    def precision_text(self) -> str:
         """The precision; except for bf16, with a note if the weights were published in it."""
         if self.precision == "bf16" or self.precision != self.published_precision:
             return self.precision
@@ -151,7 +151,7 @@ class TokenAnswer:
     @property
     def confirmed(self) -> ServingOffer | None:
         """The cheapest machine at a price that a source confirms; None without such a machine."""
-        sure = (each for each in self.offers if not each.price.unconfirmed_words)
+        sure = (each for each in self.offers if not each.price.unconfirmed_text)
         return next((offer for offer in sure if not offer.price.reservation), None)
 
     @property
@@ -366,7 +366,7 @@ def usual_answers(market: TokenMarket) -> Mapping[str, TokenAnswer]:
 def _no_answer_message(answer: TokenAnswer) -> str:
     groups = group_by(answer.refused, lambda refusal: refusal.reason)
     reasons = "; ".join(
-        f"{reason}: {count_words(len(group), 'machine')}" for reason, group in groups.items()
+        f"{reason}: {render_count(len(group), 'machine')}" for reason, group in groups.items()
     )
     return (
         f"{answer.model} in {answer.precision}: expected a machine with a price or an API that "

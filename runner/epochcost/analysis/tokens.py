@@ -59,7 +59,7 @@ class Requests:
         return self.prompt + self.output
 
     @property
-    def lengths_words(self) -> str:
+    def lengths_text(self) -> str:
         """The lengths of prompt and answer in a phrase."""
         return f"{self.prompt:,} tokens read and {self.output:,} written"
 
@@ -199,7 +199,7 @@ class ServingOffer:
         return mark_of(self.deployment.kind, self.price)
 
     @property
-    def load_words(self) -> str:
+    def load_text(self) -> str:
         """The share of the time in which the machines are busy, as text such as "37 % busy"."""
         return f"{share(self.busy)} busy"
 

@@ -31,7 +31,7 @@ from epochcost.cli.choices import (
     ShowAll,
     limits_of,
     print_choices,
-    range_words,
+    render_range,
 )
 from epochcost.cli.terminal import (
     RESULTS,
@@ -53,9 +53,9 @@ from epochcost.units import (
     money,
     parse_count,
     plain,
+    render_software,
     rounded,
     seconds,
-    software_words,
 )
 
 _MOST_SHOWN = 10
@@ -150,7 +150,7 @@ def _row(candidate: Candidate[Offer], answer: CheapestAnswer) -> tuple[str, ...]
     row, cost, price = candidate.key.row, candidate.cost, candidate.key.job.price
     return (
         f"{'> ' if candidate is answer.choice else '  '}{row.observed.machine.name}",
-        price.plan_words,
+        price.plan_text,
         seconds(float(candidate.seconds)),
         money(cost.mean, cost.currency),
         cost.between or "—",
@@ -200,7 +200,7 @@ def _explanation_lines(answer: CheapestAnswer) -> Iterator[str]:
     switches = [turn.switch for turn in answer.switch_points if turn.changed is choice]
     nearest = sorted(switches, key=_relative_change)[:_MOST_TURNS]
     if nearest:
-        yield f"It stays cheapest unless {' or '.join(map(_needed_change_words, nearest))}."
+        yield f"It stays cheapest unless {' or '.join(map(_render_needed_change, nearest))}."
     if demand.mode == "training":
         yield from _batch_accuracy_sentences(answer)
 
@@ -212,7 +212,7 @@ def _cost(candidate: Candidate[Offer]) -> str:
 
 def _software(candidate: Candidate[Offer]) -> str:
     observed = candidate.key.row.observed
-    return software_words(observed.software, observed.precision)
+    return render_software(observed.software, observed.precision)
 
 
 def _next_best(answer: CheapestAnswer) -> str:
@@ -229,7 +229,7 @@ def _range_of_cost(choice: Candidate[Offer]) -> str:
     largest, time = choice.key.interval.largest, choice.key.job.work.time
     if largest is not None:
         return f"{choice.cost.between}, mostly because of its {_input(largest.name)}"
-    return range_words(choice.cost, time)
+    return render_range(choice.cost, time)
 
 
 def _range_and_doubts(answer: CheapestAnswer) -> Iterator[str]:
@@ -251,16 +251,16 @@ def _range_and_doubts(answer: CheapestAnswer) -> Iterator[str]:
         yield "it can be interrupted; no source says how often, so its cost leaves that out"
     if choice.cost.assumed:
         yield "its price is assumed, not a market price"
-    if price.unconfirmed_words:
-        yield f"no source confirms the {price.unconfirmed_words} of its price"
+    if price.unconfirmed_text:
+        yield f"no source confirms the {price.unconfirmed_text} of its price"
     if price.age:
         yield f"its price is {price.age}"
 
 
 def _confirmed_price_sentence(answer: CheapestAnswer) -> Iterator[str]:
     choice = answer.choice
-    if choice.key.job.price.unconfirmed_words and not answer.demand.limits.fastest:
-        confirmed = (row for row in answer.alternatives if not row.key.job.price.unconfirmed_words)
+    if choice.key.job.price.unconfirmed_text and not answer.demand.limits.fastest:
+        confirmed = (row for row in answer.alternatives if not row.key.job.price.unconfirmed_text)
         if least := next(confirmed, None):
             yield f"At a confirmed price: {_cost(least)}, {name_of(least)}."
 
@@ -269,7 +269,7 @@ def _odds_sentences(answer: CheapestAnswer) -> Iterator[str]:
     demand, chances = answer.demand, answer.odds
     limits = {"both": "both", **demand.limits.phrases}
     if demand.limits.budget is not None:
-        limits["budget"] = f"within {demand.limits.budget_words}"
+        limits["budget"] = f"within {demand.limits.budget_text}"
     by_limit = demand.chances(answer.choice)
     first, *more = [
         f"{limits[name]} in {scenarios(share)}"
@@ -280,7 +280,7 @@ def _odds_sentences(answer: CheapestAnswer) -> Iterator[str]:
         yield "; ".join([f"{first[0].upper()}{first[1:]} scenarios", *more]) + "."
     if len(chances.shares) == 1:
         return
-    yield odds_sentence(chances, demand.quantity, demand.limits.machines_words)
+    yield odds_sentence(chances, demand.quantity, demand.limits.machines_text)
     if chances.rivals:
         near = chances.rivals[0]
         low, high = chances.ratios[near]
@@ -326,7 +326,7 @@ def _relative_change(switch: Switch) -> Decimal:
     return abs(switch.value / switch.now - 1) if switch.now else Decimal("Infinity")
 
 
-def _needed_change_words(switch: Switch) -> str:
+def _render_needed_change(switch: Switch) -> str:
     if not switch.now:
         return f"its {_input(switch.name)} rises from 0 to {rounded(switch.value, 2)}"
     ratio = switch.value / switch.now

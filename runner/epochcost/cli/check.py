@@ -21,7 +21,7 @@ from epochcost.specs.document import display_path, key_position
 from epochcost.specs.findings import Finding
 from epochcost.specs.loader import FOLDER, CheckReport, check_paths
 from epochcost.specs.prices.traces import read_trace
-from epochcost.units import count_words, seconds
+from epochcost.units import render_count, seconds
 from onnxstep.graphs.loading import external_files
 
 # Other imports wait for their command: an editor checks specs often.
@@ -80,8 +80,8 @@ def _check_specs(paths: list[Path], *, as_json: bool) -> None:
     else:
         typer.echo("".join(f"{fault}\n" for fault in faults), nl=False)
         typer.echo("".join(f"doubted: {doubt}\n" for doubt in checked.doubts), nl=False)
-    files, counted = count_words(len(checked.files), "file"), count_words(len(faults), "fault")
-    doubts = f", {count_words(len(checked.doubts), 'doubt')}" if checked.doubts else ""
+    files, counted = render_count(len(checked.files), "file"), render_count(len(faults), "fault")
+    doubts = f", {render_count(len(checked.doubts), 'doubt')}" if checked.doubts else ""
     typer.echo(f"{files} checked, {counted}{doubts}", err=True)
     if faults:
         raise typer.Exit(1)
@@ -153,8 +153,11 @@ def _check_results(paths: list[Path], *, as_json: bool) -> None:
         print_json(checked)
     else:
         _show_results(checked, with_summaries=bool(paths))
-    files, faults = count_words(checked.files, "result"), count_words(len(checked.faults), "fault")
-    others = f" and {count_words(checked.records, 'other record')}" if checked.records else ""
+    files, faults = (
+        render_count(checked.files, "result"),
+        render_count(len(checked.faults), "fault"),
+    )
+    others = f" and {render_count(checked.records, 'other record')}" if checked.records else ""
     typer.echo(f"{files}{others} checked, {faults}", err=True)
     if checked.faults:
         raise typer.Exit(1)
@@ -194,7 +197,7 @@ def _check_budgets(*, as_json: bool) -> None:
         typer.echo("".join(f"{verdict.place}\n" for verdict in judged), nl=False)
     counts = Counter(verdict.state for verdict in judged)
     states = ", ".join(f"{number} {state}" for state, number in sorted(counts.items()))
-    checked = f"{count_words(len(judged), 'budget')} checked"
+    checked = f"{render_count(len(judged), 'budget')} checked"
     typer.echo(f"{checked}: {states}" if states else checked, err=True)
     if counts.keys() - {"kept"}:
         raise typer.Exit(1)

@@ -74,7 +74,7 @@ def print_choices(
         say()
 
 
-def range_words(cost: Estimate, time: Time) -> str:
+def render_range(cost: Estimate, time: Time) -> str:
     """The range of a cost, and the reason if it has no low end or no range at all."""
     if cost.between:
         few = "" if cost.bounded else ", too few samples for a lower bound"

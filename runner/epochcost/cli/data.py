@@ -32,7 +32,7 @@ def fetch(name: _Name, *, data: _Folder = _FOLDER) -> None:
     """
     dataset = catalogue_to_read().dataset(name)
     if dataset.generated is not None or (dataset.data is not None and dataset.data.package):
-        typer.echo(f"{name}: {_origin_words(dataset)}, nothing to fetch")
+        typer.echo(f"{name}: {_render_origin(dataset)}, nothing to fetch")
         return
     typer.echo(f"{dataset.name}, licence: {dataset.licence or 'unknown'}", err=True)
     for file in fetch_files(dataset, data, lambda line: typer.echo(line, err=True)):
@@ -72,7 +72,7 @@ def list_datasets(*, data: _Folder = _FOLDER) -> None:
     print_table(("data set", "here", "size", "licence"), rows)
 
 
-def _origin_words(dataset: Dataset) -> str:
+def _render_origin(dataset: Dataset) -> str:
     """A phrase such as "generated from a seed" if there are no files to fetch; else empty."""
     if dataset.data is None:
         return "generated from a seed"
@@ -82,10 +82,10 @@ def _origin_words(dataset: Dataset) -> str:
 
 def _present(dataset: Dataset, folder: Path) -> str:
     if dataset.data is None:
-        return _origin_words(dataset)
+        return _render_origin(dataset)
     files = dataset.data.files
     count = sum(data_path(dataset, file, folder).is_file() for file in files)
-    return (not count and _origin_words(dataset)) or f"{count} of {len(files)} files"
+    return (not count and _render_origin(dataset)) or f"{count} of {len(files)} files"
 
 
 def _size_and_licence(dataset: Dataset) -> tuple[str, str]:

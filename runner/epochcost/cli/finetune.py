@@ -41,7 +41,7 @@ from epochcost.cli.terminal import (
 )
 from epochcost.cost import Candidate
 from epochcost.errors import UsageError
-from epochcost.units import count_words, memory, money, parse_count, seconds
+from epochcost.units import memory, money, parse_count, render_count, seconds
 
 _HEADER = (
     "  machine", "plan", "time", "cost", "between", "memory", "at once", "how known", "region",
@@ -122,7 +122,7 @@ def _show(answer: FinetuneAnswer, *, show_all: bool, wide: bool) -> None:
     name, first = _METHODS[demand.method], "fastest" if limits.fastest else "cheapest"
     say(
         f"{name[0].upper()}{name[1:]} of {demand.model} on {int(demand.total):,} tokens in "
-        f"sequences of {demand.length:,}, with {SOFTWARE} in {_precision_words(answer)}, "
+        f"sequences of {demand.length:,}, with {SOFTWARE} in {_render_precision(answer)}, "
         f"{first} first\n"
     )
     offers = answer.offers
@@ -138,7 +138,7 @@ def _show(answer: FinetuneAnswer, *, show_all: bool, wide: bool) -> None:
     say("\n".join((*_not_compared(answer), *left_out_lines(answer.refused, show_all=show_all))))
 
 
-def _precision_words(answer: FinetuneAnswer) -> str:
+def _render_precision(answer: FinetuneAnswer) -> str:
     stated = answer.demand.precision
     older = sorted({offer.key.way.precision for offer in answer.offers} - {stated})
     return f"{stated} ({older[0]} on older GPUs)" if older else stated
@@ -154,7 +154,7 @@ def _row(candidate: Candidate[TuningOffer], answer: FinetuneAnswer) -> tuple[str
     fitted = "checkpointed" * setting.checkpointing, "sharded" * setting.sharded
     return (
         f"{'> ' if candidate is answer.choice else '  '}{offer.way.hardware.name}",
-        offer.price.plan_words,
+        offer.price.plan_text,
         seconds(float(candidate.seconds)),
         money(cost.mean, cost.currency),
         cost.between or "—",
@@ -170,7 +170,7 @@ def _choice_sentences(answer: FinetuneAnswer, superlative: str) -> Iterator[str]
     choice, way = answer.choice, answer.choice.key.way
     cost, setting, forecast = choice.cost, way.setting, way.forecast
     yield (
-        f"{superlative}: {way.hardware.name}, {choice.key.price.plan_words}: "
+        f"{superlative}: {way.hardware.name}, {choice.key.price.plan_text}: "
         f"{money(cost.mean, cost.currency)} in {seconds(float(choice.seconds))}, "
         f"{1 / forecast.seconds:,.0f} tokens a second (likely {1 / forecast.high:,.0f} to "
         f"{1 / forecast.low:,.0f})."
@@ -182,12 +182,12 @@ def _choice_sentences(answer: FinetuneAnswer, superlative: str) -> Iterator[str]
     if chip := answer.extrapolates(way):
         yield f"No published training ran on {chip}: its time is extrapolated from other chips."
     limits = answer.demand.limits
-    if not limits.fastest and (sure := odds_sentence(answer.odds, among=limits.machines_words)):
+    if not limits.fastest and (sure := odds_sentence(answer.odds, among=limits.machines_text)):
         yield sure
     devices = "its device" if setting.count == 1 else f"each of {setting.count:,} devices"
     yield (
         f"Memory of {devices}: {memory(way.needed_bytes)} of {memory(way.available_bytes)}, with "
-        f"{count_words(setting.sequences, 'sequence')} at once:"
+        f"{render_count(setting.sequences, 'sequence')} at once:"
     )
     for part in answer.memory:
         yield f"  {part.name}: {memory(part.bytes)}: {part.how}"

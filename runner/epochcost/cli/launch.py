@@ -47,7 +47,7 @@ from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.price import Price
 from epochcost.specs.target import Target
 from epochcost.statistics import group_by
-from epochcost.units import count_words, money, seconds
+from epochcost.units import money, render_count, seconds
 
 
 def launch(
@@ -238,7 +238,7 @@ def _show_plan(
     amount, note = (bound, "") if cap is None or cap >= bound else (cap, ", the cap")
     timing = seconds(float(sum(cell.trial.expected_seconds for cell in cells)))
     extent = f": {timing} of timing, at most {money(amount, currency)}{note}"
-    counted = f"{count_words(len(cells), 'trial')} to measure, {done:,} done already"
+    counted = f"{render_count(len(cells), 'trial')} to measure, {done:,} done already"
     say(f"{counted}{extent if cells else ''}")
 
 
@@ -250,7 +250,7 @@ def _show_outcome(parts: Launch, stations: Sequence[Station]) -> None:
         rows.append((target, *map(str, counts), money(spent, currency)))
         total += spent
     print_table(("target", "done", "failed", "spent"), rows)
-    say(f"{money(total, currency)} spent; {count_words(len(parts.waiting), 'trial')} left")
+    say(f"{money(total, currency)} spent; {render_count(len(parts.waiting), 'trial')} left")
     if any(station.done for station in stations):
         say(f"results are in {parts.intake.results}; `epochcost check --results` lists doubts")
     for station in stations:

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from epochcost.analysis.answers import rows_of
 from epochcost.analysis.observations import Goal
-from epochcost.analysis.rows import GOAL_WORDS, Row, contenders
+from epochcost.analysis.rows import GOAL_NAMES, Row, contenders
 from epochcost.cli.bundled import inputs_to_read
-from epochcost.cli.choices import range_words
+from epochcost.cli.choices import render_range
 from epochcost.cli.terminal import print_table, say
 from epochcost.execute.assignment import Failed, Outcome, Skipped
 from epochcost.execute.patience import is_imprecise
@@ -114,12 +114,12 @@ def show_refusals(catalogue: Catalogue, outcomes: Iterable[Outcome]) -> None:
         say("\n".join(["`epochcost check --results` refuses:", *lines, remedy]), err=True)
 
 
-def served_words(trial: Trial, served: ServingRecord) -> str:
+def render_served(trial: Trial, served: ServingRecord) -> str:
     """Format a serving trial in a line: its rate of requests or samples, and its latencies."""
     run = served.run
     if run is None:
         count = len(served.runs)
-        return f"no rate {bound_words(trial.work)}, {count} run{'s' * (count > 1)} of LoadGen"
+        return f"no rate {render_bound(trial.work)}, {count} run{'s' * (count > 1)} of LoadGen"
     if run.tokens is not None:
         latencies = (run.tokens.first, run.tokens.further)
         first, further = (seconds(each.p90_nanoseconds / 1e9) for each in latencies)
@@ -129,7 +129,7 @@ def served_words(trial: Trial, served: ServingRecord) -> str:
         )
     latency = run.latency
     p50, p99 = (seconds(at / 1e9) for at in (latency.p50_nanoseconds, latency.p99_nanoseconds))
-    bound = "" if run.kept_bound is None else f" {bound_words(trial.work)}"
+    bound = "" if run.kept_bound is None else f" {render_bound(trial.work)}"
     return f"{run.samples_per_second:,.0f} samples/s{bound}, latency p50 {p50}, p99 {p99}"
 
 
@@ -148,17 +148,17 @@ def served_cells(served: ServingRecord) -> tuple[str, ...]:
     )
 
 
-def bound_words(work: Work) -> str:
+def render_bound(work: Work) -> str:
     """Describe the bound on a server's latency; empty for trials without a bound."""
     if isinstance(work, Requests):
-        return f"keeps {token_bound_words(work)}"
+        return f"keeps {render_token_bound(work)}"
     if not isinstance(work, Load) or work.bound_seconds is None:
         return ""
     share = float(work.latency_percentile or 0)
     return f"keeps {share:.4g} of answers within {seconds(work.bound_seconds)}"
 
 
-def token_bound_words(requests: Requests) -> str:
+def render_token_bound(requests: Requests) -> str:
     """Describe the bounds on the latencies of tokens."""
     first, further = (
         seconds(bound / 1e3) for bound in (requests.first_token_ms, requests.token_ms)
@@ -174,10 +174,10 @@ def _show_largest_batches(results: Path, hardware: str, sweeps: Sequence[Sweep])
     latest = {limit.sweep_id: limit for limit in by_time if limit.hardware == hardware}
     for sweep in sweeps:
         if sweep.id in latest:
-            say(limit_words(latest[sweep.id]))
+            say(render_limit(latest[sweep.id]))
 
 
-def limit_words(limit: BatchLimit) -> str:
+def render_limit(limit: BatchLimit) -> str:
     """Format the largest batch of a sweep and what ended the sweep, in one line."""
     trial = limit.trial
     work = f"{trial.model} {trial.mode} {trial.provider}"
@@ -237,7 +237,7 @@ def _job_cost_lines(rows_here: Sequence[Row], all_rows: Sequence[Row], goal: Goa
     timed = [(row, time.mean) for row in rows_here if (time := row.time(goal))]
     fastest, _ = min(timed, key=lambda pair: pair[1])
     best = next(iter(contenders([row for row, _ in timed], goal)), fastest)
-    yield f"  {best.observed.workload.name}, {GOAL_WORDS[goal]}, here: {_cost(best, goal)}"
+    yield f"  {best.observed.workload.name}, {GOAL_NAMES[goal]}, here: {_cost(best, goal)}"
     same = [row for row in all_rows if row.observed.stack == best.observed.stack]
     listed = contenders([row for row in same if _has_list_price(row)], goal)
     if not listed:
@@ -259,6 +259,6 @@ def _cost(row: Row, goal: Goal) -> str:
     took = seconds(float(time.mean))
     if cost is None:
         return f"{took}, without a price"
-    remark = f" ({range_words(cost, time)}{', assumed price' if cost.assumed else ''})"
+    remark = f" ({render_range(cost, time)}{', assumed price' if cost.assumed else ''})"
     batch = f", batch {row.observed.batch_size}" if row.observed.batch_size else ""
     return f"{money(cost.mean, cost.currency)}{remark} in {took}{batch}"

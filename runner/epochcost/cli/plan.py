@@ -41,7 +41,7 @@ from epochcost.specs.catalogue import Catalogue, usual_price
 from epochcost.specs.model import Model
 from epochcost.specs.study import AT_HAND, MOST_BATCH, MOST_CPUS, MOST_ROUNDS, Provider
 from epochcost.statistics import group_by
-from epochcost.units import count_words, memory, money, scientific, seconds
+from epochcost.units import memory, money, render_count, scientific, seconds
 from onnxstep.graphs.cuda_kernels import KernelCheck
 
 # To load libraries and a small graph, and to warm up; on CUDA, as on an H100 (docs/cuda.md).
@@ -187,7 +187,7 @@ def _show_missing_cuda_kernels(
     nodes = sum(c.check.nodes for c in checks if isinstance(c.check, KernelCheck))
     unbuilt = [check for check in checks if not isinstance(check.check, KernelCheck)]
     failed = [check for check in checks if not check.passes and check not in unbuilt]
-    graphs = count_words(len(checks) - len(unbuilt), "graph")
+    graphs = render_count(len(checks) - len(unbuilt), "graph")
     if failed:
         say(f"CUDA kernels: {len(failed)} of {graphs} would use the CPU:")
     elif nodes:
@@ -231,7 +231,7 @@ def show_extent(plan: Plan, catalogue: Catalogue, hardware: str) -> None:
     starting = sum(count * _START_SECONDS[provider] for count, provider in processes)
     # Requests are sent until their rate is proved, however long that takes.
     bound = "about" if any(isinstance(trial.work, Requests) for trial in plan.trials) else "at most"
-    trials = count_words(len(plan.trials), "trial")
+    trials = render_count(len(plan.trials), "trial")
     extent = f"{trials} on {hardware}, {bound} {seconds(timing)} of timing"
     price, machine = usual_price(catalogue, hardware), catalogue.machine(hardware)
     if price is not None and plan.trials:
@@ -239,13 +239,13 @@ def show_extent(plan: Plan, catalogue: Catalogue, hardware: str) -> None:
         cost = MachineTime(whole, machine.vcpus, machine.device == "cuda").cost(price)
         if isinstance(cost, Estimate):
             amount = money(cost.mean, cost.currency)
-            counted = count_words(starts, "process start")
+            counted = render_count(starts, "process start")
             assumed = ", assumed" if price.assumed else ""
-            extent += f"; with {counted} about {amount} ({price.plan_words}{assumed})"
+            extent += f"; with {counted} about {amount} ({price.plan_text}{assumed})"
     if plan.trials or not plan.sweeps:
         say(extent)
     if plan.sweeps:
-        sweeps = count_words(len(plan.sweeps), "sweep")
+        sweeps = render_count(len(plan.sweeps), "sweep")
         say(f"{sweeps} of batch sizes on {hardware}: time and cost depend on the number of sizes")
 
 

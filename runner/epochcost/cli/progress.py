@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Column
 
-from epochcost.cli.outcomes import limit_words, served_words
+from epochcost.cli.outcomes import render_limit, render_served
 from epochcost.execute.assignment import (
     Advanced,
     Event,
@@ -32,7 +32,7 @@ from epochcost.plan.rounds import Visit
 from epochcost.results.records import Result
 from epochcost.results.rounds import round_count, summary_of, without_disturbed_rounds
 from epochcost.results.stability import disturbances_of
-from epochcost.units import count_words, seconds, share
+from epochcost.units import render_count, seconds, share
 
 # Building a graph, starting a worker and evaluating add to a trial's budget.
 _OVERHEAD_SECONDS = 3.0
@@ -82,41 +82,40 @@ class TimeLeft:
         return f"{left:.0f} s left" if left < 120 else f"{left / 60:.0f} min left"
 
 
-def outcome_words(event: Outcome | RoundStored | Exhausted) -> str:
+def render_outcome(event: Outcome | RoundStored | Exhausted) -> str:
     """The outcome of a trial in one line."""
     if isinstance(event, Exhausted):
         return "out of memory, which bounds the sweep"
     if isinstance(event, Failed):
-        return f"failed: {str(event.error).splitlines()[0]}{kept_words(event)}"
+        return f"failed: {str(event.error).splitlines()[0]}{render_kept(event)}"
     measurement = event.result.measurement
     stored = "stored before, " if isinstance(event, Skipped) else ""
     if measurement.served is not None:
-        return stored + served_words(event.trial, measurement.served)
+        return stored + render_served(event.trial, measurement.served)
     counted = without_disturbed_rounds(event.result)
     summary, rounds = summary_of(counted), round_count(counted.measurement)
     extent = f"{summary.count} samples" + (f" in {rounds} rounds" if rounds > 1 else "")
-    extent += _disturbance_words(counted, round_count(measurement) - rounds)
+    extent += _render_disturbance(counted, round_count(measurement) - rounds)
     why = "more follow" if isinstance(event, RoundStored) else measurement.stop_reason
     width = f"±{share(summary.relative_margin, decimals=1)}"
     return f"{stored}{seconds(summary.mean)} {width} a step, {extent} ({why})"
 
 
-def _disturbance_words(result: Result, uncounted_rounds: int) -> str:
+def _render_disturbance(result: Result, uncounted_rounds: int) -> str:
     if uncounted_rounds:
-        return (
-            f", not counting {count_words(uncounted_rounds, 'round')} that other programs disturbed"
-        )
+        rounds = render_count(uncounted_rounds, "round")
+        return f", not counting {rounds} that other programs disturbed"
     return ", disturbed by other programs" if "others" in disturbances_of(result) else ""
 
 
-def _patience_words(extra_seconds: float | None) -> str:
+def _render_patience(extra_seconds: float | None) -> str:
     """Words for an additional round: the time left for further rounds; empty for None."""
     if extra_seconds is None:
         return ""
     return f", added for precision; {seconds(extra_seconds)} of --patience left"
 
 
-def kept_words(event: Failed) -> str:
+def render_kept(event: Failed) -> str:
     """The number of rounds that a failed trial had stored, in brackets; empty for none."""
     many = "s" if event.rounds_kept > 1 else ""
     return f" ({event.rounds_kept} round{many} kept)" if event.rounds_kept else ""
@@ -168,14 +167,14 @@ class Display:
         match event:
             case Scheduled():
                 self._left.schedule(event.visits)
-                self._extra = _patience_words(event.extra_seconds)
+                self._extra = _render_patience(event.extra_seconds)
                 self._progress.update(self._task, total=len(event.visits))
             case Started():
                 self._start(event)
             case Advanced():
                 self._advance(event)
             case Swept():
-                self._say(limit_words(event.limit))
+                self._say(render_limit(event.limit))
             case Waiting():
                 line = f"waiting: {event.reason}; for {seconds(event.left_seconds)} at most"
                 self._progress.update(self._task, description=line)
@@ -185,7 +184,7 @@ class Display:
                 self._left.end(measured=measured, given_up=isinstance(event, Failed))
                 self._progress.advance(self._task)
                 title = f"{event.trial.title}:" if self._live else "   "
-                self._say(f"{title} {outcome_words(event)}")
+                self._say(f"{title} {render_outcome(event)}")
 
     def _start(self, event: Started) -> None:
         self._left.start()

@@ -14,9 +14,9 @@ from epochcost.cli.bundled import catalogue_to_read
 from epochcost.cli.terminal import (
     OutputFormat,
     ids,
-    price_words,
     print_json,
     print_table,
+    render_price,
     say,
     with_option_groups,
 )
@@ -29,11 +29,11 @@ from epochcost.measure.cpu import usable_cpus
 from epochcost.specs.price import Price
 from epochcost.specs.terms import BILLING_RULES, BillingName
 from epochcost.units import (
-    count_words,
     money,
     parse_decimal,
     parse_duration_seconds,
     plain,
+    render_count,
     seconds,
     share,
     significant_places,
@@ -84,7 +84,7 @@ class _Bill:
 
     quote: Quote
     usage: Usage
-    plan_words: str
+    plan_text: str
     price: Price | None = None
 
 
@@ -137,7 +137,7 @@ def _bill_of_price(paid: PriceOptions, used: UsageOptions) -> _Bill:
         machine = catalogue.machine(price.hardware)
         # A detected machine is this computer.
         usage = replace(usage, vcpus=usable_cpus() if machine.detected else machine.vcpus)
-    return _Bill(bill_of(price, usage), usage, price_words(price), price)
+    return _Bill(bill_of(price, usage), usage, render_price(price), price)
 
 
 def _bill_at_rate(paid: PriceOptions, usage: Usage) -> _Bill:
@@ -204,7 +204,7 @@ def _totals_by_rate(price: Price, usage: Usage) -> list[tuple[Decimal, Decimal]]
 def _show(bill: _Bill) -> None:
     currency, lines = bill.quote.currency, bill.quote.lines
     places = max(significant_places(line.amount, 3) for line in lines)
-    say(f"{_usage_words(bill.usage)}; {bill.plan_words}\n")
+    say(f"{_render_usage(bill.usage)}; {bill.plan_text}\n")
     total = ("total", "", "", money(bill.quote.total, currency, places))
     rows = [*(_row(line, currency, places) for line in lines), total]
     print_table(("part", "quantity", "rate", "amount"), rows)
@@ -213,8 +213,8 @@ def _show(bill: _Bill) -> None:
         say("\n" + "\n".join(notes))
 
 
-def _usage_words(usage: Usage) -> str:
-    used = f"{plain(usage.duration_seconds)} s on {count_words(usage.count, 'machine')}"
+def _render_usage(usage: Usage) -> str:
+    used = f"{plain(usage.duration_seconds)} s on {render_count(usage.count, 'machine')}"
     return used if usage.runs == 1 else f"{used}, {usage.runs:,} runs in a row"
 
 

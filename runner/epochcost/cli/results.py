@@ -22,7 +22,7 @@ from epochcost.cost import Cost, Estimate
 from epochcost.errors import InputError
 from epochcost.results.reported import Terms, reported_runs
 from epochcost.results.store import write_sidecar
-from epochcost.units import count_words, money, parse_decimal, seconds, significant_places
+from epochcost.units import money, parse_decimal, render_count, seconds, significant_places
 
 app = typer.Typer(no_args_is_help=True, help="Import results of other benchmarking tools.")
 _HEADER = (
@@ -83,7 +83,7 @@ def import_(
     inputs = inputs_to_read(results, catalogue)
     rows = [row for row in reported_rows(inputs, model) if row.record in records]
     show_reported(rows, wide=wide)
-    say(f"Reported by you, {count_words(len(paths), 'run')} of {model} in {paths[0].parent}")
+    say(f"Reported by you, {render_count(len(paths), 'run')} of {model} in {paths[0].parent}")
 
 
 def show_reported(rows: Sequence[ReportedRow], *, wide: bool) -> None:
@@ -91,7 +91,7 @@ def show_reported(rows: Sequence[ReportedRow], *, wide: bool) -> None:
     print_table(_HEADER, [_cells(row) for row in rows], drop=_DROP, wide=wide)
     for row in rows:
         for doubt in row.doubts:
-            say(f"doubt: {row.place}, {row.run.load_words}: {doubt}")
+            say(f"doubt: {row.place}, {row.run.load_text}: {doubt}")
 
 
 def _cells(row: ReportedRow) -> tuple[str, ...]:
@@ -99,7 +99,7 @@ def _cells(row: ReportedRow) -> tuple[str, ...]:
     times = (row.run.first.p50, row.run.first.p90, row.run.token.p50)
     return (
         row.place,
-        row.run.load_words,
+        row.run.load_text,
         *map(_amount, costs),
         *("-" if time is None else seconds(time) for time in times),
         row.plan,

@@ -14,7 +14,7 @@ from epochcost.cli.ceilings import WithCeilings, measure_missing_ceilings
 from epochcost.cli.interruption import INTERRUPTED, interrupted_by_signals
 from epochcost.cli.outcomes import show_costs, show_outcomes, show_refusals
 from epochcost.cli.plan import Selection, show_extent, show_gpus
-from epochcost.cli.progress import Display, kept_words
+from epochcost.cli.progress import Display, render_kept
 from epochcost.cli.terminal import (
     RESULTS,
     ResultsFolder,
@@ -111,11 +111,11 @@ def _run_trials_with_display(assignment: Assignment, plan: Plan) -> tuple[Outcom
 
             return run_trials(assignment, on_event)
     except KeyboardInterrupt:
-        typer.echo(f"interrupted: {_kept_words(latest, len(plan.trials))}", err=True)
+        typer.echo(f"interrupted: {_render_kept_results(latest, len(plan.trials))}", err=True)
         raise typer.Exit(INTERRUPTED) from None
 
 
-def _kept_words(latest: Mapping[str, Event], total: int) -> str:
+def _render_kept_results(latest: Mapping[str, Event], total: int) -> str:
     parts = sum(isinstance(event, RoundStored) for event in latest.values())
     unfinished = f", {parts} more in some of their rounds" if parts else ""
     finished = len(latest) - parts
@@ -130,6 +130,6 @@ def _exit_if_trials_failed(outcomes: Sequence[Outcome]) -> None:
         return
     typer.echo(f"{len(failed)} of {len(outcomes)} trials failed:", err=True)
     for failure in failed:
-        typer.echo(f"  {failure.trial.title}: {failure.error}{kept_words(failure)}", err=True)
+        typer.echo(f"  {failure.trial.title}: {failure.error}{render_kept(failure)}", err=True)
     codes = {failure.error.exit_code for failure in failed}
     raise typer.Exit(codes.pop() if len(codes) == 1 else 1)

@@ -160,10 +160,10 @@ def _broken(line: str, width: int) -> str:
     )
 
 
-def price_words(price: Price) -> str:
+def render_price(price: Price) -> str:
     """Format a price as a heading: id, provider, region, plan, date and age."""
     place = f", {price.region}" if price.region else ""
-    heading = f"{price.id}: {price.provider}{place}, {price.plan_words}, prices of {price.as_of}"
+    heading = f"{price.id}: {price.provider}{place}, {price.plan_text}, prices of {price.as_of}"
     return ", ".join(filter(None, (heading, price.age)))
 
 

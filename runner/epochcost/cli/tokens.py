@@ -24,7 +24,7 @@ from epochcost.analysis.token_answers import (
 from epochcost.analysis.tokens import MOST_BUSY, ApiOffer, Requests, ServingOffer
 from epochcost.cli.bundled import inputs_to_read
 from epochcost.cli.choices import ShowAll, how_known, left_out_lines, print_choices
-from epochcost.cli.outcomes import token_bound_words
+from epochcost.cli.outcomes import render_token_bound
 from epochcost.cli.results import show_reported
 from epochcost.cli.terminal import (
     RESULTS,
@@ -38,7 +38,7 @@ from epochcost.cli.terminal import (
     say,
 )
 from epochcost.errors import InputError
-from epochcost.report.wording import cost_words
+from epochcost.report.wording import render_cost
 from epochcost.specs.decoder import ServedPrecision
 from epochcost.units import (
     money,
@@ -186,7 +186,7 @@ def _show(answer: TokenAnswer, *, show_all: bool, wide: bool) -> None:
     for line in left_out_lines(answer.refused, show_all=show_all):
         say(line)
     for (software, load), group in groupby(answer.served, attrgetter("software", "requests")):
-        say(f"Behind {software}, measured with {load.lengths_words}, each rate once:")
+        say(f"Behind {software}, measured with {load.lengths_text}, each rate once:")
         for served in group:
             say(f"{served.machine.name}, {served.precision}: {_served_decoder_summary(served)}")
             if served.rates:
@@ -211,7 +211,7 @@ def _answer_sentences(answer: TokenAnswer) -> Iterator[str]:
     cached = f" ({parts})" if parts else ""
     stated = any(offer.api.batch_percent for offer in answer.apis)
     batch = f", in batches{'' if stated else ' (no API states a batch price)'}" * traffic.batch
-    weights = answer.precision_words
+    weights = answer.precision_text
     published = f" in {weights}" if weights != answer.precision else ""
     yield (
         f"{answer.model}{published}, {_per_second(traffic.per_second)}, "
@@ -219,13 +219,13 @@ def _answer_sentences(answer: TokenAnswer) -> Iterator[str]:
     )
     best = next(iter(answer.ways), None)
     if isinstance(best, ServingOffer):
-        yield f"Self-host on {_machine_offer_words(best)}."
+        yield f"Self-host on {_render_machine_offer(best)}."
     elif best is not None:
         yield f"Take an API: {_asks(best)}."
     if answer.odds and (sure := odds_sentence(answer.odds, among="machines and APIs")):
         yield sure
     if best is not machine and machine is not None:
-        yield f"The cheapest machine: {_machine_offer_words(machine)}."
+        yield f"The cheapest machine: {_render_machine_offer(machine)}."
     if api is None:
         yield "No API has a price for this model that is current and in the same currency."
         return
@@ -242,7 +242,7 @@ def _break_even_load_sentences(answer: TokenAnswer) -> Iterator[str]:
         ends = f" ({busiest.between})" if busiest.between else ""
         yield (
             f"From {_per_second(turn.per_second)} for each machine, {name_of(turn.offer)} "
-            f"{turn.comparison} that API: {cost_words(busiest)} a million tokens{ends} if "
+            f"{turn.comparison} that API: {render_cost(busiest)} a million tokens{ends} if "
             f"{share(MOST_BUSY)} busy."
         )
     if answer.machines and not answer.turns:
@@ -255,15 +255,15 @@ def _asks(offer: ApiOffer) -> str:
     return f"{name_of(offer)}, asks {cost} a million tokens{reservation}"
 
 
-def _machine_offer_words(offer: ServingOffer) -> str:
+def _render_machine_offer(offer: ServingOffer) -> str:
     cost = offer.per_million
     same = cost.low == cost.high
     likely = "the same at any likely speed" if same else f"likely {_cost_range(offer)}"
     number = f"{offer.machines:,} machines" if offer.machines > 1 else "one machine"
     owned = "; billed as in use all the time, at full power" if offer.price.owned else ""
     return (
-        f"{name_of(offer)} with {_software(offer)}: {cost_words(cost)} a million tokens, {likely} "
-        f"({how_known(offer.mark, offer.price)}; {number}, {offer.load_words}, of at most "
+        f"{name_of(offer)} with {_software(offer)}: {render_cost(cost)} a million tokens, {likely} "
+        f"({how_known(offer.mark, offer.price)}; {number}, {offer.load_text}, of at most "
         f"{_per_second(offer.capacity.per_second)} each{owned})"
     )
 
@@ -291,15 +291,15 @@ def _row(way: Way, answer: TokenAnswer) -> tuple[str, ...]:
     copies = f"{deployment.copies} x " if deployment.copies > 1 else ""
     return (
         name_of(way),
-        cost_words(way.per_million),
+        render_cost(way.per_million),
         _cost_range(way),
         chance,
         f"{way.machines:,}",
         share(way.busy),
         _software(way),
         how_known(way.mark, way.price),
-        way.price.plan_words,
-        cost_words(way.full),
+        way.price.plan_text,
+        render_cost(way.full),
         " to ".join(f"{rounded(1 / end)}" for end in (request.high, request.low)) + "/s",
         seconds(float(capacity.first.mean)),
         seconds(float(capacity.token.mean)),
@@ -315,7 +315,7 @@ def _rate_row(served: ServedDecoder, rate: ServedRate) -> tuple[str, ...]:
         *("-" if time is None else seconds(time) for time in times),
         "-" if rate.good_share is None else share(rate.good_share),
         f"{rounded(rate.written_per_second)}/s",
-        cost_words(served.per_million(rate)),
+        render_cost(served.per_million(rate)),
         seconds(rate.seconds),
     )
 
@@ -323,7 +323,7 @@ def _rate_row(served: ServedDecoder, rate: ServedRate) -> tuple[str, ...]:
 def _served_decoder_summary(served: ServedDecoder) -> str:
     highest = served.highest
     rate = f"one machine keeps {{}} up to {rounded(highest.per_second)}/s" if highest else ""
-    parts = [(rate or "no rate keeps {}").format(token_bound_words(served.requests))]
+    parts = [(rate or "no rate keeps {}").format(render_token_bound(served.requests))]
     if served.start_seconds is not None:
         parts.append(f"the engine accepts requests {seconds(served.start_seconds)} after its start")
     if served.joules_per_token is not None:

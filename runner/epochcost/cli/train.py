@@ -222,7 +222,7 @@ def _show_trainings(run: AccuracyTraining, request: RepeatsRequest) -> None:
             f"{each.steps:,}",
             f"{each.steps / record.epoch_steps:.1f}",
             seconds(each.seconds),
-            _cost_words(run.cost_of(each.seconds)),
+            _render_cost(run.cost_of(each.seconds)),
             f"{each.curve[-1].loss:.4g}",
             _accuracy(each.curve[-1].accuracy),
         )
@@ -243,7 +243,7 @@ def _show_trainings(run: AccuracyTraining, request: RepeatsRequest) -> None:
     say(f"weights: {weights}{'' if weights.exists() else missing}")
 
 
-def _cost_words(cost: Cost) -> str:
+def _render_cost(cost: Cost) -> str:
     return money(cost.mean, cost.currency) if isinstance(cost, Estimate) else "no price"
 
 

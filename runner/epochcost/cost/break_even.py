@@ -83,11 +83,11 @@ class BreakEven:
         """The hours at which buying is cheaper, as a phrase that ends a sentence."""
         if self.hours is None:
             return "at any number of hours" if self.outcome == "always" else "at no number of hours"
-        end = "" if self.until is None else f" and {_hours_words(self.until)}"
-        return f"{self.outcome} {_hours_words(self.hours)}{end} hours a month"
+        end = "" if self.until is None else f" and {_render_hours(self.until)}"
+        return f"{self.outcome} {_render_hours(self.hours)}{end} hours a month"
 
 
-def _hours_words(hours: Decimal) -> str:
+def _render_hours(hours: Decimal) -> str:
     return f"{hours:,.1f}" if hours < 10 else f"{hours:,.0f}"
 
 

@@ -111,11 +111,11 @@ class Limits:
         if self.deadline_seconds is not None:
             phrases["deadline"] = f"within {seconds(float(self.deadline_seconds))}"
         if self.budget is not None:
-            phrases["budget"] = f"for at most {self.budget_words}"
+            phrases["budget"] = f"for at most {self.budget_text}"
         return phrases
 
     @property
-    def budget_words(self) -> str:
+    def budget_text(self) -> str:
         """The budget as given, with at least two decimals; empty without a budget."""
         if self.budget is None:
             return ""
@@ -123,7 +123,7 @@ class Limits:
         return money(self.budget, self.currency, max(2, len(decimals)))
 
     @property
-    def machines_words(self) -> str:
+    def machines_text(self) -> str:
         """The machines with which a choice is compared: "machines", or those within the limits."""
         return "machines within the limits" if self.phrases else "machines"
 

@@ -352,7 +352,7 @@ def sweep_limit(
         hardware=hardware,
         ended_at=dt.datetime.now(dt.UTC),
         cause=end.cause,
-        reason=end.reason + (_room_words(room_bytes, results) if of_memory else ""),
+        reason=end.reason + (_render_room(room_bytes, results) if of_memory else ""),
         sizes=tuple(result.trial.batch_size for result in results),
         failed=tuple(
             FailedSize(batch_size=p.batch_size, words=p.reason, of_memory=p.of_memory)
@@ -362,7 +362,7 @@ def sweep_limit(
     )
 
 
-def _room_words(room_bytes: int | None, results: Sequence[Result]) -> str:
+def _render_room(room_bytes: int | None, results: Sequence[Result]) -> str:
     there = "" if room_bytes is None else f" of {memory(room_bytes)}"
     peak = results[-1].peak_bytes if results else None
     last = "" if peak is None else f"; batch {results[-1].trial.batch_size:,} held {memory(peak)}"

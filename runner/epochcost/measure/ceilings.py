@@ -24,7 +24,7 @@ from epochcost.measure.gpus import shown_gpus
 from epochcost.measure.memory import memory_limit_bytes
 from epochcost.measure.placement import HALF_TYPES
 from epochcost.measure.session import BFLOAT16, allocate, copy_into, open_session
-from epochcost.measure.start import last_words, run_module
+from epochcost.measure.start import last_error_line, run_module
 from epochcost.measure.stepping import Array
 from epochcost.plan.trial import SessionSettings
 from epochcost.results.ceilings import CEILINGS_VERSION, Ceiling, Ceilings, find_ceilings
@@ -129,7 +129,7 @@ def measure_apart(work: CeilingWork) -> tuple[Ceiling, ...]:
     except subprocess.TimeoutExpired:
         got = f"none within {_LONGEST_SECONDS} s"
     except ValidationError:
-        got = f"status {process.returncode}: {last_words(process):.300}"
+        got = f"status {process.returncode}: {last_error_line(process):.300}"
     raise CapabilityError(f"expected the ceilings of this machine, got {got}")
 
 

@@ -18,7 +18,7 @@ from types import ModuleType
 
 from epochcost import __version__
 from epochcost.errors import CapabilityError
-from epochcost.measure.start import last_words, run_module
+from epochcost.measure.start import last_error_line, run_module
 from epochcost.results.environment import Software
 from epochcost.specs.requests import ENGINE
 
@@ -142,5 +142,5 @@ def _missing_for_cuda() -> tuple[str, ...]:
     try:
         return tuple(json.loads(probe.stdout.splitlines()[-1]))
     except (IndexError, json.JSONDecodeError):
-        last_line = last_words(probe)
+        last_line = last_error_line(probe)
         return (f"a CUDA driver that does not crash (status {probe.returncode}: {last_line})",)

@@ -66,7 +66,7 @@ def run_module(
     )
 
 
-def last_words(process: subprocess.CompletedProcess[str]) -> str:
+def last_error_line(process: subprocess.CompletedProcess[str]) -> str:
     """The last line of a process's standard error, or "no output"."""
     lines = process.stderr.strip().splitlines()
     return lines[-1] if lines else "no output"

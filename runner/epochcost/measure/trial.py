@@ -198,10 +198,10 @@ def _failure_message(
         return f"worker: {failure}"
     last = "".join(f"\n  {line}" for line in _last_lines(log))
     ending = f"\n  its last lines:{last}" if last else "; it wrote no lines"
-    return f"worker: {_ending_words(status, oom_killed)}{ending}"
+    return f"worker: {_render_ending(status, oom_killed)}{ending}"
 
 
-def _ending_words(status: int, oom_killed: bool | None) -> str:
+def _render_ending(status: int, oom_killed: bool | None) -> str:
     if status == 0:
         return "ended without a measurement"
     if status > 0:

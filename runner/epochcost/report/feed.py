@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
-from epochcost.analysis.difference.words import summary, winner_words
+from epochcost.analysis.difference.rendering import render_winner, summary
 from epochcost.report.escape import one_line, page_title
 from epochcost.report.list_prices import Moved, moved_prices
 from epochcost.report.pages.page import Report, html, machine_uri
@@ -92,5 +92,5 @@ def _entry_of_changed_costs(report: Report) -> Iterator[Entry]:
         day=max(days, default=_EPOCH),
         title=f"Costs: {summary(changes)}",
         link="changed.html",
-        text="\n".join(map(one_line, map(winner_words, changes.winners))) or summary(changes),
+        text="\n".join(map(one_line, map(render_winner, changes.winners))) or summary(changes),
     )

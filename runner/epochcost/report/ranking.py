@@ -16,14 +16,14 @@ from typing import Literal
 from epochcost.analysis.estimates import EstimatedRow
 from epochcost.analysis.finetune import SOFTWARE, FinetuneAnswer, TuningOffer, by_hardware
 from epochcost.analysis.machines import Machine
-from epochcost.analysis.observations import STACK_WORDS, Evidence, Goal
+from epochcost.analysis.observations import STACK_NAMES, Evidence, Goal
 from epochcost.analysis.odds import Odds
 from epochcost.analysis.representatives import UNSTABLE
 from epochcost.analysis.rows import Row, by_stack, odds_of, ranking
 from epochcost.analysis.token_answers import TokenAnswer
 from epochcost.cost import Candidate, Estimate, Time, compare
 from epochcost.cost.owned import energy_per_hour
-from epochcost.report.wording import ratio_words
+from epochcost.report.wording import render_ratio
 from epochcost.specs.api import MILLION
 from epochcost.specs.price import Price
 from epochcost.statistics import first_by
@@ -102,7 +102,7 @@ class Contender:
     @property
     def remarks(self) -> tuple[str, ...]:
         """Reasons to doubt the figures; a drawback of the price (assumed, say) comes first."""
-        unknown = self.price.unconfirmed_words
+        unknown = self.price.unconfirmed_text
         price = f"{unknown} of the price not confirmed" if unknown else ""
         return tuple(filter(None, (self.reservation, price, *self.doubts)))
 
@@ -171,13 +171,13 @@ class Contest:
         return self.goal != "tokens" and self.cheapest.time.mean < SHORT_SECONDS
 
     @property
-    def stack_words(self) -> str:
+    def stack_text(self) -> str:
         """The software that all machines of this ranking run, such as "ONNX Runtime".
 
         Empty for costs estimated from numbers of operations, and for the jobs "tokens" and "lora".
         """
         row = self.machines[0].row
-        return STACK_WORDS[row.observed.stack] if row else ""
+        return STACK_NAMES[row.observed.stack] if row else ""
 
     @property
     def confirmed(self) -> Contender | None:
@@ -185,11 +185,9 @@ class Contest:
 
         Amount, date and billing of the price must be confirmed.
         """
-        if not self.cheapest.price.unconfirmed_words:
+        if not self.cheapest.price.unconfirmed_text:
             return None
-        sure = (
-            each for each in self._competing_in_one_currency if not each.price.unconfirmed_words
-        )
+        sure = (each for each in self._competing_in_one_currency if not each.price.unconfirmed_text)
         return min(sure, key=lambda contender: contender.cost.mean, default=None)
 
     @property
@@ -279,7 +277,7 @@ def _of_row(row: Row, goal: Goal) -> Contender:
         batch_size=observed.batch_size,
         software=observed.software,
         precision=observed.precision,
-        doubts=(*observed.doubts, ratio_words(observed)),
+        doubts=(*observed.doubts, render_ratio(observed)),
         row=row,
     )
 

@@ -14,14 +14,14 @@ from markupsafe import Markup
 
 from epochcost import units
 from epochcost.analysis.odds import odds_sentence, scenarios
-from epochcost.analysis.rows import GOAL_WORDS
+from epochcost.analysis.rows import GOAL_NAMES
 from epochcost.cost import Unpriced
 from epochcost.cost.owned import energy_per_hour
 from epochcost.errors import InputError
 from epochcost.report import wording
 from epochcost.report.escape import markdown_text, page_title, with_links
 from epochcost.report.list_prices import hourly
-from epochcost.report.pages.page import JOB_WORDS, Page, machine_uri, workload_uri
+from epochcost.report.pages.page import JOB_NAMES, Page, machine_uri, workload_uri
 from epochcost.report.tables import Table, as_html
 from epochcost.specs.api import ApiPrice
 from epochcost.specs.price import Price
@@ -110,51 +110,51 @@ _FILTERS: dict[str, Callable[..., Any]] = {
     "amount": units.money,
     "amount_about": units.money_about,
     "bytes": units.memory,
-    "billing": wording.billing_words,
-    "cost": wording.cost_words,
+    "billing": wording.render_billing,
+    "cost": wording.render_cost,
     "cost_range": wording.cost_range,
     "count": _count,
-    "counted": units.count_words,
+    "counted": units.render_count,
     "odds_sentence": odds_sentence,
-    "software": units.software_words,
+    "software": units.render_software,
     "gib": _gib,
     "date": _date,
-    "goal": GOAL_WORDS.__getitem__,
+    "goal": GOAL_NAMES.__getitem__,
     "hour": _hour,
-    "hour_rate": wording.hour_words,
+    "hour_rate": wording.render_hour,
     "hour_about": wording.hour_about,
-    "job": JOB_WORDS.__getitem__,
+    "job": JOB_NAMES.__getitem__,
     "joules": lambda energy: f"{units.rounded(energy)} J",
     "kilograms": units.kilograms,
     "kwh": units.kilowatt_hours,
     "linked": with_links,
     "machine_uri": lambda hardware: address(machine_uri(hardware)),
-    "month": wording.month_words,
-    "month_hour": wording.month_hour_words,
+    "month": wording.render_month,
+    "month_hour": wording.render_month_hour,
     "energy_of_use": _energy_cost_per_hour,
     "owned_hour": _owned_hour,
     "page_title": page_title,
-    "place": wording.place_words,
+    "place": wording.render_place,
     "plain": units.plain,
     "prefixed": units.prefixed,
     "price_date": price_date,
     "price_paid": wording.price_paid,
-    "rate": wording.rate_words,
-    "ratio": wording.ratio_words,
-    "per_second": wording.per_second_words,
+    "rate": wording.render_rate,
+    "ratio": wording.render_ratio,
+    "per_second": wording.render_per_second,
     "rounded": units.rounded,
     "scenarios": scenarios,
     "scientific": lambda value: units.scientific(float(value)),
     "seconds": units.seconds,
     "share": units.share,
-    "mark": wording.mark_words,
+    "mark": wording.render_mark,
     "shape": wording.SHAPES.__getitem__,
     "spread": wording.spread,
     "table": _table,
     "workload_uri": lambda workload: address(workload_uri(workload)),
-    "time": wording.time_words,
+    "time": wording.render_time,
     "time_range": wording.time_range,
-    "times": wording.times_words,
+    "times": wording.render_times,
     "times_range": wording.times_range,
     "uri": address,
 }

@@ -140,7 +140,7 @@ def _machine(report: Report, machine: Machine) -> Any:
                 "name": one_line(" ".join(price.provider_and_plan)),
                 "as_of": str(price.as_of),
                 "assumed": price.assumed,
-                "unconfirmed": price.unconfirmed_words,
+                "unconfirmed": price.unconfirmed_text,
                 "reserved": bool(price.reservation),
                 "currency": price.currency,
                 "hour": float(hour),

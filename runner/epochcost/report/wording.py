@@ -17,10 +17,10 @@ from epochcost.statistics import Bounded
 from epochcost.units import (
     HOURS_PER_BILLED_MONTH,
     SECONDS_PER_HOUR,
-    count_words,
     money,
     money_range,
     plain,
+    render_count,
     rounded,
     seconds,
     symbol,
@@ -42,20 +42,20 @@ SHAPES = {
 }
 
 
-def mark_words(mark: str) -> str:
+def render_mark(mark: str) -> str:
     """Format a mark such as "measured, price assumed" as "measured · assumed price"."""
     return mark.replace(", price assumed", " · assumed price")
 
 
-def full_training_words(epochs: Iterable[int | Decimal | None]) -> str:
+def render_full_training(epochs: Iterable[int | Decimal | None]) -> str:
     """The phrase "training for 90 epochs"; "a full training" if the known ``epochs`` differ."""
     numbers = {number for number in epochs if number is not None}
     if len(numbers) != 1:
         return "a full training"
-    return f"training for {count_words(numbers.pop(), 'epoch')}"
+    return f"training for {render_count(numbers.pop(), 'epoch')}"
 
 
-def cost_words(cost: Cost | None) -> str:
+def render_cost(cost: Cost | None) -> str:
     """Format the mean of a cost; "no price" if it is unpriced, a dash if ``cost`` is None."""
     if cost is None:
         return "—"
@@ -74,7 +74,7 @@ def time_range(time: Time) -> str:
     return f"{seconds(float(time.low))} to {seconds(float(time.high))}"
 
 
-def time_words(time: Time | Decimal | float | None) -> str:
+def render_time(time: Time | Decimal | float | None) -> str:
     """Format a duration; a dash if it is unknown."""
     if time is None:
         return "—"
@@ -91,7 +91,7 @@ def spread(value: Time | Estimate | Unpriced | None) -> str:
     return f"± {max(half, Decimal('0.1')):.1f} %" if half < _WHOLE else _UNBOUNDED
 
 
-def times_words(factor: Bounded | float) -> str:
+def render_times(factor: Bounded | float) -> str:
     """Format a factor; below 0.1 as a fraction such as 1/94, and as a dash if it is infinite."""
     value = factor.mean if isinstance(factor, Bounded) else factor
     if value == math.inf:
@@ -105,25 +105,25 @@ def times_range(factor: Bounded) -> str:
         return ""
     if factor.high > WIDEST * factor.low:
         return _UNBOUNDED
-    return f"{times_words(factor.low)} to {times_words(factor.high)}"
+    return f"{render_times(factor.low)} to {render_times(factor.high)}"
 
 
-def per_second_words(rate: Decimal | float) -> str:
+def render_per_second(rate: Decimal | float) -> str:
     """Format a rate a second: two significant digits below a hundred, no decimals above."""
     return rounded(rate, 2) if rate < 100 else f"{rate:,.0f}"
 
 
-def rate_words(amount: Decimal, currency: str) -> str:
+def render_rate(amount: Decimal, currency: str) -> str:
     """Format a price without rounding, with at least two decimals."""
     digits = plain(amount)
     whole, point, cents = digits.partition(".")
     return f"{symbol(currency)}{whole}{point or '.'}{cents:0<2}"
 
 
-def hour_words(price: Price) -> str:
+def render_hour(price: Price) -> str:
     """Format the price of one hour of a rented machine, to five decimals; a dash without one."""
     hour = hourly(price)
-    return "—" if hour is None else rate_words(round(hour, 5), price.currency)
+    return "—" if hour is None else render_rate(round(hour, 5), price.currency)
 
 
 def hour_about(price: Price) -> str:
@@ -132,7 +132,7 @@ def hour_about(price: Price) -> str:
     return "—" if hour is None else amount_in_sentence(hour, price.currency)
 
 
-def month_hour_words(price: Price) -> str:
+def render_month_hour(price: Price) -> str:
     """Format the average price of an hour in a full month of use, such as "$3.06" or "$141"."""
     month = share(price, Usage(Decimal(HOURS_PER_BILLED_MONTH * SECONDS_PER_HOUR))).total
     return amount_in_sentence(month / HOURS_PER_BILLED_MONTH, price.currency)
@@ -143,20 +143,20 @@ def amount_in_sentence(amount: Decimal, currency: str) -> str:
     return money(amount, currency, 0 if amount >= _WHOLE else None)
 
 
-def month_words(per_million: Decimal, currency: str, requests: Requests) -> str:
+def render_month(per_million: Decimal, currency: str, requests: Requests) -> str:
     """Format the monthly cost of ``requests`` at the price ``per_million`` of a million tokens."""
     return f"{amount_in_sentence(per_million * requests.millions_a_month, currency)} a month"
 
 
-def place_words(price: Price) -> str:
+def render_place(price: Price) -> str:
     """Format provider, plan and region of a price."""
     return ", ".join(filter(None, (*price.provider_and_plan, price.region)))
 
 
 def plan_note(price: Price, *, through_month: bool = False) -> str:
     """Describe a price; ``through_month`` averages the hourly amount over a month of use."""
-    doubt = f"; {price.unconfirmed_words} unconfirmed" if price.unconfirmed_words else ""
-    about = month_hour_words if through_month else hour_about
+    doubt = f"; {price.unconfirmed_text} unconfirmed" if price.unconfirmed_text else ""
+    about = render_month_hour if through_month else hour_about
     hour = [f"{about(price)} an hour"] if _is_by_the_hour(price) else []
     return f"{', '.join((*price.provider_and_plan, *hour))}, {price.as_of}{doubt}"
 
@@ -167,11 +167,11 @@ def _is_by_the_hour(price: Price) -> bool:
 
 def price_paid(price: Price) -> str:
     """Describe a price: provider, plan, date and, of a rented machine, the exact hourly amount."""
-    hour = [hour_words(price)] if _is_by_the_hour(price) else []
+    hour = [render_hour(price)] if _is_by_the_hour(price) else []
     return ", ".join((*hour, " ".join(price.provider_and_plan), str(price.as_of)))
 
 
-def billing_words(rule: Billing) -> str:
+def render_billing(rule: Billing) -> str:
     """Describe a billing rule in a phrase."""
     increment, minimum = rule.increment_seconds, rule.minimum_seconds
     if increment == 0:
@@ -183,7 +183,7 @@ def billing_words(rule: Billing) -> str:
     return step if minimum <= increment else f"{step}, {plain(minimum)} s minimum"
 
 
-def ratio_words(observed: Observation) -> str:
+def render_ratio(observed: Observation) -> str:
     """Format a note on our training step's time relative to PyTorch's; empty if none is needed.
 
     The note says that our step is slower, or that it was not compared with PyTorch's at this size.

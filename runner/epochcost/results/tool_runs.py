@@ -64,7 +64,7 @@ class ToolRun(Record):
     remarks: tuple[Text, ...] = ()
 
     @property
-    def load_words(self) -> str:
+    def load_text(self) -> str:
         """The load on the server as a phrase."""
         if self.offered_per_second is not None:
             return f"{rounded(self.offered_per_second)} requests/s"

@@ -22,9 +22,9 @@ from epochcost.specs.base import (
     TableName,
     Text,
     Unconfirmed,
-    flaw_words,
     key,
     optional,
+    render_flaw,
 )
 from epochcost.specs.reference_data import Currency
 from epochcost.units import price_age
@@ -127,7 +127,7 @@ class ApiPrice(TokenPrices, _ModelOfProvider):
     @property
     def reservation(self) -> str:
         """Why lists put this price last: an ended offer or an implausible price; else empty."""
-        return flaw_words(self.valid_until, self.doubt)
+        return render_flaw(self.valid_until, self.doubt)
 
     def request(
         self,

@@ -236,7 +236,7 @@ def _tables_in(annotation: Any) -> Iterator[type[Spec]]:
         yield from _tables_in(argument)
 
 
-def flaw_words(valid_until: dt.date | None, doubt: str) -> str:
+def render_flaw(valid_until: dt.date | None, doubt: str) -> str:
     """A remark on a price whose offer has ended or that has a ``doubt``; empty for other prices."""
     if valid_until is not None and valid_until < today():
         return "no longer offered"

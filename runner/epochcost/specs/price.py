@@ -26,10 +26,10 @@ from epochcost.specs.base import (
     Text,
     Unconfirmed,
     distinct,
-    flaw_words,
     key,
     optional,
     ordered_keys_of,
+    render_flaw,
 )
 from epochcost.specs.findings import validate
 from epochcost.specs.reference_data import Currency
@@ -49,7 +49,7 @@ from epochcost.specs.terms import (
     rule_of,
 )
 from epochcost.specs.wording import KeyPath, describe, join_choices, suggest_or_list
-from epochcost.units import count_words, price_age
+from epochcost.units import price_age, render_count
 
 Plan = Literal[
     "on-demand",
@@ -285,14 +285,14 @@ class Price(PricedSpec):
         return self.commitment.term_months if self.commitment else Decimal(0)
 
     @property
-    def plan_words(self) -> str:
+    def plan_text(self) -> str:
         """The name of the plan for readers; for a commitment, with its length."""
-        return f"{self.plan}, {count_words(self.months, 'month')}" if self.commitment else self.plan
+        return self.plan + (f", {render_count(self.months, 'month')}" if self.commitment else "")
 
     @property
     def provider_and_plan(self) -> tuple[str, ...]:
         """Provider and plan for readers; the plan alone if its name begins with the provider's."""
-        plan = self.plan_words
+        plan = self.plan_text
         return (plan,) if plan.startswith(self.provider) else (self.provider, plan)
 
     @property
@@ -303,7 +303,7 @@ class Price(PricedSpec):
     @property
     def flaw(self) -> str:
         """Why nobody can rent at this price today; empty if it is offered and plausible."""
-        return flaw_words(self.valid_until, self.doubt)
+        return render_flaw(self.valid_until, self.doubt)
 
     @property
     def reservation(self) -> str:
@@ -317,7 +317,7 @@ class Price(PricedSpec):
         return "paid for its whole term, used or not" if self.commitment else ""
 
     @property
-    def unconfirmed_words(self) -> str:
+    def unconfirmed_text(self) -> str:
         """The names of the price's values that no source confirms; may be empty."""
         parts = {"amount": "amount", "as_of": "date", "billing": "billing"}
         return " and ".join(name for key, name in parts.items() if key in self.unconfirmed)

@@ -118,6 +118,6 @@ class Requests(Spec):
         return self.prompt.longest + self.answer.longest
 
     @property
-    def lengths_words(self) -> str:
+    def lengths_text(self) -> str:
         """The lengths of prompts and answers as text for people."""
         return f"prompts of {self.prompt.summary} tokens and answers of {self.answer.summary}"

@@ -11,13 +11,13 @@ import pytest
 
 from epochcost.analysis.difference.causes import ChangedCost
 from epochcost.analysis.difference.changes import Difference
-from epochcost.analysis.difference.words import (
+from epochcost.analysis.difference.rendering import (
     cells,
-    result_words,
+    render_result,
+    render_winner,
     sections,
     shown_costs,
     summary,
-    winner_words,
 )
 from epochcost.analysis.odds import scenarios
 from epochcost.plan.digests import graph_digests, work_sha256
@@ -252,14 +252,14 @@ def test_a_winner_that_changes(project: Path, compare: Compare) -> None:
     assert winner.after.job.hardware == "other"
     assert winner.wins is not None
     assert winner.wins > 0.99
-    assert winner_words(winner).endswith(f"; it costs least in {scenarios(winner.wins)} scenarios")
+    assert render_winner(winner).endswith(f"; it costs least in {scenarios(winner.wins)} scenarios")
 
 
 def test_a_removed_model_is_the_reason(project: Path, compare: Compare) -> None:
     """If the model was removed, the sentence says so, and blames no missing time."""
     (project / "specs/models/net.toml").unlink()
     shutil.rmtree(project / "docs/data/results")
-    words = [winner_words(winner) for winner in compare().winners]
+    words = [render_winner(winner) for winner in compare().winners]
     assert words
     assert all(line.endswith("; the model was removed") for line in words)
 
@@ -279,11 +279,11 @@ def test_a_sole_choice_has_no_odds(project: Path, compare: Compare) -> None:
     assert winner.wins is None
     assert winner.measured is None
     sole = "; no other machine has a time and a price to compare it with"
-    assert winner_words(winner).endswith(sole)
+    assert render_winner(winner).endswith(sole)
     assert winner.after
     dearer = replace(winner, measured=(winner.after, 0.321))
     assert (
-        winner_words(dearer)
+        render_winner(dearer)
         .partition(f"{sole}; measured: local, batch 32, ")[2]
         .endswith("; it costs least in 32 of 100")
     )
@@ -316,7 +316,7 @@ def test_an_added_result_has_its_cost(project: Path, compare: Compare) -> None:
     write_spec(project, "hardware/third", machine.replace('"other"', '"third"'))
     changes = compare()
     (added,) = changes.results.added
-    words = result_words(added)
+    words = render_result(added)
     assert words.startswith("net training cpu batch 32 on other: $")
     assert " for full training in 20 s, " in words
     assert changes.results.learned_from == "1 result added"

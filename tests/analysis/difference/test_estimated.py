@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.analysis.difference.words import cells, shown_costs, winner_words
+from epochcost.analysis.difference.rendering import cells, render_winner, shown_costs
 from report_project import make_result, store_results
 from revisions import PAPER, STEPS, Compare, commit, dataset_amounts, edit, write_spec
 
@@ -68,7 +68,7 @@ def test_an_estimate_follows_its_price(estimating: Path, compare: Compare) -> No
         "price: amount 7.2 → 1.8",
     )
     (winner,) = changes.winners
-    assert winner_words(winner) == (
+    assert render_winner(winner) == (
         "large, full training: was node, node, $17.14 ($12.00 to $30.00), estimated; "
         "is mode, mode, $8.57 ($6.00 to $15.00), estimated"
     )

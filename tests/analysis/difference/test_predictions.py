@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from epochcost.analysis.difference.changes import Difference
-from epochcost.analysis.difference.words import (
+from epochcost.analysis.difference.rendering import (
     cells,
-    prediction_words,
+    render_prediction,
+    render_winner,
     shown_costs,
     summary,
-    winner_words,
 )
 from epochcost.cli.diff import comment_of
 from report_project import REPOSITORY, make_result, store_results
@@ -74,7 +74,7 @@ def test_another_price_changes_the_range_of_what_is_predicted(
     assert all(" to " in before and " to " in after for *_, before, after, _, _ in rows)
     assert {change.rpartition(" (")[2] for *_, change, _ in rows} == {"-50.0 %)"}
     assert {why for *_, why in rows} == {"price: amount 1.006 → 0.503"}
-    assert not prediction_words(changes)
+    assert not render_prediction(changes)
 
 
 def test_a_row_of_a_table_moves_all_predictions_in_one_line(
@@ -91,7 +91,7 @@ def test_a_row_of_a_table_moves_all_predictions_in_one_line(
     assert {(cause.kind, cause.text) for cost in changes.costs for cause in cost.causes} == {
         ("prediction", changed)
     }
-    (line,) = prediction_words(changes)
+    (line,) = render_prediction(changes)
     parts = re.match(r"(\d+) predicted costs change: median ([+-].+)%, most ([+-].+?)% \(", line)
     assert parts is not None
     count, median, largest = map(float, parts.groups())
@@ -122,9 +122,9 @@ def test_a_new_machine_has_predictions(project: Path, compare: Compare) -> None:
     copy_spec(project, price, price.replace(*renamed), renamed, ("21.957642", "15"))
     changes = compare()
     assert {job.hardware for job in changes.added} == {"p9d.24xlarge"}
-    assert prediction_words(changes) == ("4 predictions added: 4 for p9d.24xlarge",)
+    assert render_prediction(changes) == ("4 predictions added: 4 for p9d.24xlarge",)
     assert not changes.costs
-    assert "is p9d.24xlarge" in winner_words(changes.winners[0])
+    assert "is p9d.24xlarge" in render_winner(changes.winners[0])
 
 
 def test_a_prediction_gives_way_to_a_measurement(project: Path, compare: Compare) -> None:
@@ -136,4 +136,4 @@ def test_a_prediction_gives_way_to_a_measurement(project: Path, compare: Compare
     assert not changes.added
     assert not changes.costs
     assert len(changes.results.added) == 1
-    assert prediction_words(changes)[-1].endswith("removed: 1 for g5.xlarge")
+    assert render_prediction(changes)[-1].endswith("removed: 1 for g5.xlarge")

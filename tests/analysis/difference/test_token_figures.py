@@ -8,8 +8,8 @@ from decimal import Decimal
 import pytest
 
 from epochcost.analysis.difference.changes import compare_revisions
+from epochcost.analysis.difference.rendering import cells, render_prediction
 from epochcost.analysis.difference.revision import Revision
-from epochcost.analysis.difference.words import cells, prediction_words
 from epochcost.analysis.inputs import Inputs
 from epochcost.specs.catalogue import Catalogue
 
@@ -58,7 +58,7 @@ def test_a_new_machine_adds_predictions_of_tokens(inputs: Inputs) -> None:
     before = replace(after, hardware=hardware, prices=prices)
     difference = compare_revisions(revision("a", inputs, before), revision("b", inputs, after))
     assert not difference.costs
-    (sentence,) = prediction_words(difference)
+    (sentence,) = render_prediction(difference)
     assert "added: " in sentence
     assert sentence.endswith(("for llama-3.2-1b", f"for {CARD}"))
 

@@ -102,7 +102,7 @@ def explain(pair: Pair, before: Revision, after: Revision, learned: str) -> Chan
     old, new = pair
     if old is None or new is None:
         prices = (side.price if side else None for side in pair)
-        return ChangedCost(old, new, (Cause("price", _added_or_removed_words(*prices)),))
+        return ChangedCost(old, new, (Cause("price", _render_addition_or_removal(*prices)),))
     results = [
         side.stored[figure.text("evidence")].result
         for side, figure in ((before, old), (after, new))
@@ -114,8 +114,8 @@ def explain(pair: Pair, before: Revision, after: Revision, learned: str) -> Chan
     timed = _time_causes(old, new, results, time, learned)
     catalogues = before.catalogue, after.catalogue
     texts: dict[CauseKind, str] = {
-        "spec": _spec_change_words(old, new, *catalogues),
-        "price": _price_change_words(old, new, *catalogues),
+        "spec": _render_spec_change(old, new, *catalogues),
+        "price": _render_price_change(old, new, *catalogues),
     }
     causes = [*timed, *(Cause(kind, text) for kind, text in texts.items() if text)]
     if again and causes and not timed:
@@ -140,7 +140,7 @@ def _time_causes(
     return (Cause("method", f"{change}: {method}") if method else Cause("time", change),)
 
 
-def _spec_change_words(old: Figure, new: Figure, before: Catalogue, after: Catalogue) -> str:
+def _render_spec_change(old: Figure, new: Figure, before: Catalogue, after: Catalogue) -> str:
     job = new.job
     if job.kind == "published":
         return "the published table was edited" if old.time != new.time else ""
@@ -157,16 +157,16 @@ def _spec_change_words(old: Figure, new: Figure, before: Catalogue, after: Catal
     return ", ".join(filter(None, changes))
 
 
-def _price_change_words(old: Figure, new: Figure, before: Catalogue, after: Catalogue) -> str:
+def _render_price_change(old: Figure, new: Figure, before: Catalogue, after: Catalogue) -> str:
     if old.price is None or new.price is None:
-        return _added_or_removed_words(old.price, new.price)
+        return _render_addition_or_removal(old.price, new.price)
     earlier, later = before.prices[old.price], after.prices[new.price]
     keys = changed_keys(earlier, later)
     days = "" if earlier.id == later.id else f", {earlier.as_of} → {later.as_of}"
     return f"{keys}{days}" if keys else ""
 
 
-def _added_or_removed_words(old_price: str | None, new_price: str | None) -> str:
+def _render_addition_or_removal(old_price: str | None, new_price: str | None) -> str:
     if new_price:
         return f"{new_price} added"
     return f"{old_price} removed" if old_price else ""

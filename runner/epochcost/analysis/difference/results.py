@@ -13,12 +13,12 @@ from pathlib import Path
 from epochcost.analysis.difference.revision import Revision
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.representatives import doubts_about, representatives
-from epochcost.analysis.rows import GOAL_WORDS
+from epochcost.analysis.rows import GOAL_NAMES
 from epochcost.errors import ModelError
 from epochcost.plan.digests import graph_digests, work_sha256
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.study import Mode
-from epochcost.units import count_words, money, seconds
+from epochcost.units import money, render_count, seconds
 
 _MODES: tuple[Mode, ...] = ("training", "inference")
 
@@ -51,7 +51,7 @@ class ResultChanges:
     def learned_from(self) -> str:
         """Say how many results were added, removed and measured again; empty if none were."""
         return ", ".join(
-            f"{count_words(len(files), 'result')} {kind.replace('_', ' ')}"
+            f"{render_count(len(files), 'result')} {kind.replace('_', ' ')}"
             for kind, files in self.by_kind().items()
             if kind != "stale"
         )
@@ -85,7 +85,7 @@ def _below(inputs: Inputs, path: Path) -> str:
 def _described(revision: Revision, paths: Iterable[str]) -> tuple[ResultFile, ...]:
     stored = {_below(revision.inputs, each.path): each for each in revision.inputs.stored}
     used = {each.path for each in representatives(revision.inputs.stored)}
-    costs = _cost_words_by_uri(revision)
+    costs = _costs_by_uri(revision)
     files = []
     for path in sorted(paths):
         if path in stored:
@@ -106,7 +106,7 @@ def _described(revision: Revision, paths: Iterable[str]) -> tuple[ResultFile, ..
     return tuple(files)
 
 
-def _cost_words_by_uri(revision: Revision) -> Mapping[str, str]:
+def _costs_by_uri(revision: Revision) -> Mapping[str, str]:
     """Describe each measured job's cost (at the cheapest current price) and time, by result URI."""
     words: dict[str, str] = {}
     for row in revision.rows:
@@ -115,7 +115,7 @@ def _cost_words_by_uri(revision: Revision) -> Mapping[str, str]:
         if cost is not None and row.price is not None:
             ends = f" ({cost.between})" if cost.between else ""
             amount = f"{money(cost.mean, cost.currency)}{ends}"
-            job = f"{GOAL_WORDS[goal]} in {seconds(float(row.observed.work(goal).time.mean))}"
+            job = f"{GOAL_NAMES[goal]} in {seconds(float(row.observed.work(goal).time.mean))}"
             words.setdefault(row.observed.evidence.uri, f"{amount} for {job}, {row.price.id}")
     return words
 

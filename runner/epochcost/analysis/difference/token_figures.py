@@ -47,7 +47,7 @@ def _figure(model: str, requests: Requests, offer: ServingOffer) -> Figure:
         mode="tokens",
         device=deployed.machine.device,
         hardware=deployed.machine.hardware,
-        scenario=f"{plain(requests.per_second)} request/s of {requests.lengths_words}",
+        scenario=f"{plain(requests.per_second)} request/s of {requests.lengths_text}",
         goal="tokens",
         kind="predicted",
         source=f"predicted: {deployed.software}, {deployed.precision}",

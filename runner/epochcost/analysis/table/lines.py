@@ -167,7 +167,7 @@ def _price(price: Price | None, *, current: bool) -> Values:
         "plan": price.plan,
         "region": price.region,
         "price_as_of": str(price.as_of),
-        "price_unconfirmed": price.unconfirmed_words or None,
+        "price_unconfirmed": price.unconfirmed_text or None,
         "price_current": _yes_no(current),
         "currency": price.currency,
     }

@@ -13,8 +13,8 @@ from epochcost.report.charts.data import ChartData, Ends, FigureKind, MachineNam
 from epochcost.report.charts.figure import LEAST_POINTS, Figure, day_range, ends
 from epochcost.report.escape import one_line
 from epochcost.report.ranking import Contender, Contest
-from epochcost.report.wording import time_words
-from epochcost.units import count_words, rounded
+from epochcost.report.wording import render_time
+from epochcost.units import render_count, rounded
 
 # Size of the plot on a phone, in pixels: names that fit there fit everywhere.
 _PHONE = (245.0, 330.0)
@@ -147,13 +147,13 @@ def _bracketed_kind(mark: str) -> str:
 def _description(contest: Contest, job: str) -> str:
     cheap, fast = contest.cheapest, contest.fastest
     left_out = _left_out(len(contest.machines) - len(contest.competing), "machine")
-    between = f" ({time_words(cheap.time)}) and {one_line(fast.name)} "
+    between = f" ({render_time(cheap.time)}) and {one_line(fast.name)} "
     nearly = "" if fast is contest.frontier[0] else ", within 5 %"
     return (
-        f"Of {count_words(len(contest.competing), 'machine')}, each at its cheapest plan for "
-        f"{job}, {one_line(cheap.name)} is the cheapest{' and ' if cheap is fast else between}the "
-        f"fastest{nearly} ({time_words(fast.time)}). Blue machines on the dashed line are the best "
-        "trade-offs: no machine is both faster and cheaper."
+        f"Of {render_count(len(contest.competing), 'machine')}, each at its cheapest plan for "
+        f"{job}, {one_line(cheap.name)} is the cheapest{' and ' if cheap is fast else between}"
+        f"the fastest{nearly} ({render_time(fast.time)}). Blue machines on the dashed line are the "
+        "best trade-offs: no machine is both faster and cheaper."
         f"{left_out and f'{left_out}: the table says why.'}"
     )
 
@@ -161,7 +161,7 @@ def _description(contest: Contest, job: str) -> str:
 def _left_out(omitted: int, noun: str) -> str:
     """A clause that says how many items, named ``noun``, the chart omits; empty if none."""
     are = "is" if omitted == 1 else "are"
-    return f" {count_words(omitted, noun)} {are} left out" if omitted > 0 else ""
+    return f" {render_count(omitted, noun)} {are} left out" if omitted > 0 else ""
 
 
 def _sides_of_names(data: ChartData[Point], points: Sequence[Point]) -> Mapping[str, str]:

@@ -17,7 +17,7 @@ from epochcost.report.charts import axes, theme
 from epochcost.report.charts.data import ChartData, Shown, distinct
 from epochcost.report.charts.figure import Figure, day_range
 from epochcost.report.escape import one_line
-from epochcost.report.wording import per_second_words
+from epochcost.report.wording import render_per_second
 
 # Requests a second at which machines and APIs are compared: twelve in each factor of ten.
 RATES = tuple(Decimal(f"{10 ** (step / 12):.3g}") for step in range(-24, 25))
@@ -92,7 +92,7 @@ def load_figure(answer: TokenAnswer, identifier: str) -> CostByLoad | None:
         [_way(requests, offer, name) for offer, name in zip(offers, names, strict=True)],
         identifier=identifier,
         currency=offers[0].price.currency,
-        requests=f"Requests of {requests.lengths_words}",
+        requests=f"Requests of {requests.lengths_text}",
         source=f"Times predicted; prices of {day_range(offer.price.as_of for offer in offers)}",
         turn=answer.turn,
     )
@@ -171,9 +171,9 @@ def finding(ways: Sequence[Way], turn: BreakEven | None = None) -> str:
     first, high = cheapest[0], cheapest[-_HIGH:]
     last = max(dict.fromkeys(high), key=high.count)
     turns = [at for at, (before, name) in enumerate(pairwise(cheapest), 1) if before != name]
-    begin = per_second_words(RATES[turns[0]]) if turns else ""
+    begin = render_per_second(RATES[turns[0]]) if turns else ""
     if turn and any(way.is_api and way.name == first for way in ways):
-        begin = per_second_words(turn.per_second)
+        begin = render_per_second(turn.per_second)
         # The machine may cost less only between two of the rates.
         if not turns or not turn.saves:
             name = one_line(name_of(turn.offer))

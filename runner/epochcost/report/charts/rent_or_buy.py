@@ -79,7 +79,7 @@ def rent_or_buy(comparison: Comparison, machines: Mapping[str, Hardware]) -> Ren
     names = distinct(
         [f"{name.partition(' (')[0]}, {price.plan}" for name, price in plans],
         [
-            ", ".join(filter(None, (name, price.plan_words, price.region, price.sku)))
+            ", ".join(filter(None, (name, price.plan_text, price.region, price.sku)))
             for name, price in plans
         ],
     )
@@ -93,7 +93,7 @@ def rent_or_buy(comparison: Comparison, machines: Mapping[str, Hardware]) -> Ren
     return RentOrBuy(
         id=f"rent-or-buy-{bought.id}",
         title=(
-            f"{owned} costs less than {rented_names[0]}, {rents[0].plan_words}, "
+            f"{owned} costs less than {rented_names[0]}, {rents[0].plan_text}, "
             f"{drawn[0].crossing.phrase}"
         ),
         description=_description(drawn, len(alternatives) - len(drawn)),

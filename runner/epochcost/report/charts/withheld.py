@@ -11,7 +11,7 @@ from epochcost.report.charts import axes, theme
 from epochcost.report.charts.data import ChartData, Ends, Shown
 from epochcost.report.charts.figure import LEAST_POINTS, Figure
 from epochcost.report.escape import one_line
-from epochcost.units import count_words
+from epochcost.units import render_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def predicted_against_true(rows: Sequence[WithheldRow], *, identifier: str) -> W
             "accelerator, evenly chosen from its fastest to its slowest."
         ),
         data=ChartData(tuple(points)),
-        source=f"True times of {count_words(sources, 'published source')}, predicted by us",
+        source=f"True times of {render_count(sources, 'published source')}, predicted by us",
     )
 
 

@@ -23,9 +23,9 @@ from epochcost.cost.spot import can_be_interrupted, interrupted_at
 from epochcost.errors import InputError
 from epochcost.predict.joint import Draws
 from epochcost.report.escape import one_line
-from epochcost.report.pages.page import METHOD_WORDS, TUNING, Page, Report, html, workload_uri
+from epochcost.report.pages.page import METHOD_NAMES, TUNING, Page, Report, html, workload_uri
 from epochcost.report.tables import as_script
-from epochcost.report.wording import SHAPES, billing_words
+from epochcost.report.wording import SHAPES, render_billing
 from epochcost.specs.model import Model
 from epochcost.specs.price import PLAN_GROUPS, Price
 from epochcost.statistics import group_by
@@ -62,7 +62,7 @@ _QUESTIONS = (
     ("ViT-S trained within $200", "vit-s16", "budget=200"),
 )
 _SERVED = "llama-3.1-8b"
-_SERVED_WORDS = "Llama 3.1 8B at 2 requests a second: self-hosted or by an API"
+_SERVED_QUESTION = "Llama 3.1 8B at 2 requests a second: self-hosted or by an API"
 
 
 def questions(report: Report) -> list[tuple[str, str]]:
@@ -79,7 +79,7 @@ def questions(report: Report) -> list[tuple[str, str]]:
     ]
     if _SERVED in report.tokens:
         query = "requests=2&prompt=1000&answer=200#your-traffic"
-        asked.append((_SERVED_WORDS, f"models/{_SERVED}.html?{query}"))
+        asked.append((_SERVED_QUESTION, f"models/{_SERVED}.html?{query}"))
     return asked
 
 
@@ -93,7 +93,7 @@ def pages(report: Report) -> Iterator[Page]:
     rows_by_key = _priced_rows_by_workload(report)
     names = {key: one_line(rows[0].observed.workload.name) for key, rows in rows_by_key.items()}
     names |= {
-        _tuning_key(answer): f"{report.catalogue.models[name].name}, {METHOD_WORDS[method]}"
+        _tuning_key(answer): f"{report.catalogue.models[name].name}, {METHOD_NAMES[method]}"
         for name, methods in report.tuned.items()
         for method, answer in methods.items()
     }
@@ -339,8 +339,8 @@ def _plan(price: Price) -> Json:
         "region": one_line(price.region or ""),
         "as_of": str(price.as_of),
         "assumed": price.assumed,
-        "unconfirmed": price.unconfirmed_words,
-        "billing": "" if price.owned else billing_words(price.billing_rule),
+        "unconfirmed": price.unconfirmed_text,
+        "billing": "" if price.owned else render_billing(price.billing_rule),
         "committed": price.commitment is not None,
         "own": price.owned is not None,
         "interruptions": _interruptions_per_hour(price),

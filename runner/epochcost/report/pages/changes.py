@@ -9,7 +9,7 @@ from typing import Any
 from markupsafe import Markup
 
 from epochcost.analysis.difference.changes import Difference
-from epochcost.analysis.difference.words import HEADER, cells, sections, shown_costs, summary
+from epochcost.analysis.difference.rendering import HEADER, cells, sections, shown_costs, summary
 from epochcost.errors import InputError
 from epochcost.report.pages.page import Page, Report
 from epochcost.report.tables import Column, Table

@@ -11,10 +11,10 @@ from epochcost.analysis.token_answers import TokenAnswer
 from epochcost.analysis.tokens import MOST_BUSY
 from epochcost.plan.work import ENGINE_SEQUENCES
 from epochcost.report.pages.model import job_figure
-from epochcost.report.pages.page import METHOD_WORDS, TUNING, Page, Report, workload_uri
+from epochcost.report.pages.page import METHOD_NAMES, TUNING, Page, Report, workload_uri
 from epochcost.report.ranking import Contest
 from epochcost.report.traffic import FOLDER, PRECISIONS
-from epochcost.report.wording import cost_words, mark_words
+from epochcost.report.wording import render_cost, render_mark
 from epochcost.specs.model import Model
 from epochcost.statistics import group_by
 from epochcost.units import money, plain
@@ -56,7 +56,7 @@ def page(report: Report, about: Mapping[str, Any], model: Model) -> Page:
             "served": served,
             "shortest": min((rate.seconds for each in served for rate in each.rates), default=0.0),
             "reported": reported_rows(report.inputs, name),
-            "method_words": METHOD_WORDS,
+            "method_names": METHOD_NAMES,
             "tuned": report.tuned.get(name, {}),
             "lora": lora,
             # The machines at full load, cheapest first.
@@ -73,9 +73,9 @@ def page(report: Report, about: Mapping[str, Any], model: Model) -> Page:
 def _cost_sentence(name: str, answer: TokenAnswer | None, lora: Contest | None) -> str:
     serving, costs = [], []
     if answer and (own := answer.cheapest_machine):
-        kind = mark_words(own.mark)
+        kind = render_mark(own.mark)
         serving.append(
-            f"{cost_words(own.per_million)} on {own.deployment.machine.name} ({kind}) at "
+            f"{render_cost(own.per_million)} on {own.deployment.machine.name} ({kind}) at "
             f"{plain(answer.requests.per_second)} request/s"
         )
     if answer and (api := answer.cheapest_api):
@@ -86,7 +86,8 @@ def _cost_sentence(name: str, answer: TokenAnswer | None, lora: Contest | None) 
     if lora:
         cheap = lora.cheapest
         costs.append(
-            f"a fine-tuning by LoRA costs {cheap.amount} on {cheap.name} ({mark_words(cheap.mark)})"
+            f"a fine-tuning by LoRA costs {cheap.amount} on {cheap.name} "
+            f"({render_mark(cheap.mark)})"
         )
     return f"{name}: {'; '.join(costs) or 'no machine or API has a known cost'}."
 

@@ -20,11 +20,11 @@ from epochcost.report import wording
 from epochcost.report.escape import one_line
 from epochcost.report.list_prices import list_prices, most_rented, moved_prices
 from epochcost.report.pages.calculator import questions
-from epochcost.report.pages.model import embeds, job_figure, training_words
+from epochcost.report.pages.model import embeds, job_figure, render_training
 from epochcost.report.pages.page import TUNING, Job, Page, Report, html, machine_uri, workload_uri
 from epochcost.report.pages.workload import by_group
 from epochcost.report.ranking import Contender, Contest
-from epochcost.units import money, share, software_words
+from epochcost.units import money, render_software, share
 
 URI = "data/home.js"
 # Shown first if it is among the models: serving it is a question of many readers.
@@ -83,7 +83,7 @@ def pages(report: Report) -> Iterator[Page]:
             "models": by_group(report, contests),
             "first": first,
             "job": job,
-            "jobs": {name: _job_words(report, first, name) for name in _JOBS} if first else _JOBS,
+            "jobs": {name: _render_job(report, first, name) for name in _JOBS} if first else _JOBS,
             "questions": questions(report),
             "answer": _answer_json(report, first, job, contests[first][job]) if first else None,
             "newest": max(
@@ -139,11 +139,11 @@ def _answer_json(report: Report, workload: Workload, job: Job, contest: Contest)
         "page": page,
         # Whether this is the main job of an embedding model.
         "main": bool(texts),
-        "job": _job_words(report, workload, job),
+        "job": _render_job(report, workload, job),
         # Where readers enter their own numbers.
         "own": f"{page}#your-traffic" if job == "tokens" else f"calculator.html?{query}",
         "about": one_line(
-            _job_size_words(report, workload, job, contest) + _unconfirmed_price_note(contest)
+            _render_job_size(report, workload, job, contest) + _unconfirmed_price_note(contest)
         ),
         "figure": figure.id if figure else "",
         "title": figure.title if figure else "",
@@ -152,27 +152,27 @@ def _answer_json(report: Report, workload: Workload, job: Job, contest: Contest)
     }
 
 
-def _job_size_words(report: Report, workload: Workload, job: Job, contest: Contest) -> str:
+def _render_job_size(report: Report, workload: Workload, job: Job, contest: Contest) -> str:
     if job == "lora":
         return "{:,} examples of {} tokens, {} epochs.".format(*TUNING) + _LEFT_OUT
     if job == "tokens":
         requests = report.tokens[workload.id].requests
-        return f"Requests of {requests.lengths_words}."
+        return f"Requests of {requests.lengths_text}."
     if job == "serve" and embeds(report, workload):
         tokens = report.catalogue.models[workload.id].tokens_per_example
         size = f"Documents of {tokens} tokens, as one batch on a machine that is never idle."
         return f"{size} We list no prices of embedding APIs."
     if job == "serve":
         return "A million requests, as one batch on a machine that is never idle."
-    return f"{training_words(report, workload, contest.goal)}.{_LEFT_OUT}"
+    return f"{render_training(report, workload, contest.goal)}.{_LEFT_OUT}"
 
 
-def _job_words(report: Report, workload: Workload, job: Job) -> str:
+def _render_job(report: Report, workload: Workload, job: Job) -> str:
     return _EMBED if job == "serve" and embeds(report, workload) else _JOBS[job]
 
 
 def _unconfirmed_price_note(contest: Contest) -> str:
-    parts, sure = contest.cheapest.price.unconfirmed_words, contest.confirmed
+    parts, sure = contest.cheapest.price.unconfirmed_text, contest.confirmed
     if not parts:
         return ""
     idle = ", never idle" if contest.goal == "tokens" else ""
@@ -203,18 +203,18 @@ def _token_cards(answer: TokenAnswer, cheapest_never_idle: Contender, page: str)
         less = api.per_million < cheapest_never_idle.cost.mean
         which = ", even if never idle" if less else f" that is at most {share(MOST_BUSY)} busy"
         cheaper = f"The API is predicted to cost less than any machine with a list price{which}"
-    load = wording.per_second_words(answer.requests.per_second)
+    load = wording.render_per_second(answer.requests.per_second)
     load += " request/s" if load == "1" else " requests/s"
     if turns:
         turn = turns[-1]
         machine = one_line(turn.offer.deployment.machine.name)
-        cost = wording.cost_words(turn.busiest)
+        cost = wording.render_cost(turn.busiest)
         cheaper = f"{machine}, {share(MOST_BUSY)} busy, {turn.comparison} the API: {cost}"
     if best is not None:
         use = best.deployment
-        software = one_line(software_words(use.software, use.precision))
-        month = wording.month_words(best.per_million.mean, best.price.currency, answer.requests)
-        note = f"{software}, {best.load_words}: {month} at {load}"
+        software = one_line(render_software(use.software, use.precision))
+        month = wording.render_month(best.per_million.mean, best.price.currency, answer.requests)
+        note = f"{software}, {best.load_text}: {month} at {load}"
         hosted = replace(
             cheapest_never_idle,
             hardware=use.machine.hardware,
@@ -229,29 +229,29 @@ def _token_cards(answer: TokenAnswer, cheapest_never_idle: Contender, page: str)
     else:
         price, cost = api.api, money(api.per_million, api.api.currency)
         plan = one_line(f"{price.name}, list price of {price.as_of}")
-        note = f"{wording.month_words(api.per_million, price.currency, answer.requests)} at {load}"
+        note = f"{wording.render_month(api.per_million, price.currency, answer.requests)} at {load}"
         yield Card("Cheapest API", cost, _UNIT, one_line(price.provider), page, plan, note)
     yield _million("Self-host, never idle", cheapest_never_idle, cheaper)
 
 
 def _million(title: str, contender: Contender, software: str) -> Card:
     card = _card(title, contender)
-    cost, between = wording.cost_words(contender.cost), _between(contender.cost)
+    cost, between = wording.render_cost(contender.cost), _between(contender.cost)
     plan = one_line(wording.plan_note(contender.price, through_month=True))
     return replace(card, cost=cost, time=_UNIT, plan=plan, software=software, between=between)
 
 
 def _card(title: str, contender: Contender) -> Card:
     between = _between(contender.cost)
-    mark = f"{wording.mark_words(contender.mark)}{', unstable' if contender.unstable else ''}"
+    mark = f"{wording.render_mark(contender.mark)}{', unstable' if contender.unstable else ''}"
     return Card(
         title,
         contender.amount,
-        wording.time_words(contender.time),
+        wording.render_time(contender.time),
         one_line(contender.name),
         html(machine_uri(contender.hardware)),
         one_line(wording.plan_note(contender.price)),
-        one_line(software_words(contender.software, contender.precision)),
+        one_line(render_software(contender.software, contender.precision)),
         f"{wording.SHAPES[contender.mark]}\N{NO-BREAK SPACE}{mark}",
         f"{between}, {wording.time_range(contender.time)}" if between else "",
     )

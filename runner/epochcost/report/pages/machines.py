@@ -16,13 +16,13 @@ from epochcost.plan.variant import CUDA_NEEDS_X86
 from epochcost.report.list_prices import Listed, list_prices, past_prices, same_accelerator
 from epochcost.report.pages.page import Job, Page, Report, machine_uri
 from epochcost.report.ranking import Contender
-from epochcost.report.wording import times_words
+from epochcost.report.wording import render_times
 from epochcost.results.environment import Environment
 from epochcost.specs.catalogue import current_prices
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
 from epochcost.statistics import group_by
-from epochcost.units import count_words, money
+from epochcost.units import money, render_count
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class JobHere:
         machine = self.here.row.observed.machine if self.here.row else None
         if self.odds is None or machine is None or machine not in self.odds.ratios:
             return ""
-        low, high = map(times_words, self.odds.ratios[machine])
+        low, high = map(render_times, self.odds.ratios[machine])
         cheaper = f"cheaper here in {scenarios(self.odds.cheaper[machine])}"
         return cheaper if low == high else f"{low} to {high}, {cheaper}"
 
@@ -152,7 +152,7 @@ def _cost_sentence(machine: Listed, wins: Mapping[str, int], jobs: int) -> str:
     if machine.hour is not None:
         hour = f"costs {money(machine.hour, machine.currency)} an hour on demand"
     ranks = " and ".join(f"the {rank} for {count}" for rank, count in wins.items() if count)
-    of_jobs = f", and is {ranks} of {count_words(jobs, 'job')}" if ranks else ""
+    of_jobs = f", and is {ranks} of {render_count(jobs, 'job')}" if ranks else ""
     return f"{machine.hardware.name} {hour}{of_jobs}."
 
 

@@ -9,13 +9,13 @@ from epochcost.analysis.arithmetic import Graph, arithmetic_of_model
 from epochcost.analysis.observations import Workload
 from epochcost.analysis.predicted import NoTime
 from epochcost.analysis.prediction_trust import headline
-from epochcost.analysis.rows import GOAL_WORDS
+from epochcost.analysis.rows import GOAL_NAMES
 from epochcost.report.charts.contest import cost_against_time
 from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.load import load_figure
 from epochcost.report.pages.page import Job, Report, stem
 from epochcost.report.ranking import ContestGoal
-from epochcost.report.wording import full_training_words
+from epochcost.report.wording import render_full_training
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.model import Model
 from epochcost.specs.study import Mode
@@ -113,7 +113,7 @@ def job_figure(report: Report, workload: Workload, job: Job) -> Figure | None:
     if machines is None:
         return None
     lora = "a fine-tuning by LoRA"
-    words = lora if job == "lora" else job_words(report, workload, machines.goal)
+    words = lora if job == "lora" else render_job(report, workload, machines.goal)
     return cost_against_time(machines, identifier=f"{stem(workload)}-{job}", job=words)
 
 
@@ -123,21 +123,21 @@ def embeds(report: Report, workload: Workload) -> bool:
     return bool(model and model.tokens_per_example and "embedding" in model.task)
 
 
-def training_words(report: Report, workload: Workload, goal: ContestGoal) -> str:
+def render_training(report: Report, workload: Workload, goal: ContestGoal) -> str:
     """Name a training and its data, for example "Training for 90 epochs on ImageNet-1k"."""
-    words = job_words(report, workload, goal)
+    words = render_job(report, workload, goal)
     model = _model_of(report, workload)
     data = f" on {report.catalogue.dataset(model.dataset).name}" if model and model.dataset else ""
     return f"{words[:1].upper()}{words[1:]}{data}"
 
 
-def job_words(report: Report, workload: Workload, goal: ContestGoal) -> str:
+def render_job(report: Report, workload: Workload, goal: ContestGoal) -> str:
     """Name a job, for example "training for 90 epochs"."""
     if goal == "full":
         rows = report.workloads[workload].rows
-        return full_training_words(row.observed.epochs for row in rows if row.mode == "training")
+        return render_full_training(row.observed.epochs for row in rows if row.mode == "training")
     if goal == "million" and embeds(report, workload):
         return "embedding a million documents"
     if goal == "million":
         return "answering a million requests"
-    return next(text for name, text in GOAL_WORDS.items() if name == goal)
+    return next(text for name, text in GOAL_NAMES.items() if name == goal)

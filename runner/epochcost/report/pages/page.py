@@ -44,14 +44,14 @@ from epochcost.statistics import group_by
 
 Job = Literal["train", "serve", "tokens", "lora"]
 # Each precedes the name of a model.
-JOB_WORDS: Mapping[Job, str] = {
+JOB_NAMES: Mapping[Job, str] = {
     "train": "train",
     "serve": "answer a million requests of",
     "tokens": "serve, at full load, a million tokens of",
     "lora": "fine-tune by LoRA",
 }
 # The methods of fine-tuning, in the order of pages.
-METHOD_WORDS: Mapping[Method, str] = {"lora": "LoRA", "qlora": "QLoRA", "full": "all weights"}
+METHOD_NAMES: Mapping[Method, str] = {"lora": "LoRA", "qlora": "QLoRA", "full": "all weights"}
 # A fine-tuning on a decoder's page: examples, their tokens and epochs.
 TUNING = (10_000, 512, 3)
 
@@ -216,7 +216,7 @@ class Report:
 
 
 def _by_method(market: TuningMarket, name: str) -> Iterator[tuple[Method, FinetuneAnswer]]:
-    for method in METHOD_WORDS:
+    for method in METHOD_NAMES:
         with contextlib.suppress(InputError):
             demand = TrainingDemand(name, method, Decimal(math.prod(TUNING)), TUNING[1])
             yield method, market.answer(demand)

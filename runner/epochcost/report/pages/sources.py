@@ -174,8 +174,8 @@ def inputs_table(source: Published, catalogue: Catalogue) -> Table:
     columns = (Column("row", "Row"), Column("time", "Time"), *(column for column, _ in used))
     rows = tuple(
         (
-            row_words(timing, catalogue.hardware[timing.hardware]),
-            _time_words(timing),
+            render_row(timing, catalogue.hardware[timing.hardware]),
+            _render_time(timing),
             *(of(timing) for _, of in used),
             _prices(timing, catalogue) or None,
         )
@@ -184,7 +184,7 @@ def inputs_table(source: Published, catalogue: Catalogue) -> Table:
     return Table((*columns, Column("prices", "Price per hour")), rows)
 
 
-def row_words(timing: Timing, hardware: Hardware) -> str:
+def render_row(timing: Timing, hardware: Hardware) -> str:
     """Describe a row of a published table, such as "NAME: MACHINE × 2" or just "MACHINE"."""
     count = f" \N{MULTIPLICATION SIGN} {timing.count}" if timing.count > 1 else ""
     named = f"{timing.name}: " if timing.name else ""
@@ -196,7 +196,7 @@ def _prices(timing: Timing, catalogue: Catalogue) -> str:
     return "; ".join(price_paid(catalogue.prices[name]) for name in names if name)
 
 
-def _time_words(timing: Timing) -> str:
+def _render_time(timing: Timing) -> str:
     if timing.seconds_per_epoch is not None:
         return f"{plain(timing.seconds_per_epoch)} s an epoch"
     if timing.seconds is not None:

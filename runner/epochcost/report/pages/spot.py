@@ -62,10 +62,10 @@ def _story(report: Report, played: Replayed) -> Story:
         for result in played.results
     )
     model, machine = catalogue.model(played.spec.model), catalogue.machine(played.spec.hardware)
-    return played, model.name, machine.name, _spot_saving_words(played), _until(played), rows
+    return played, model.name, machine.name, _render_spot_saving(played), _until(played), rows
 
 
-def _spot_saving_words(played: Replayed) -> str:
+def _render_spot_saving(played: Replayed) -> str:
     currency, on_demand = played.trace.currency, played.job.on_demand_cost
     best = min(played.results, key=lambda result: result.cost.mean)
     cost = _money(best.cost.mean, currency)

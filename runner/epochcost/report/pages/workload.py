@@ -14,7 +14,13 @@ from epochcost.analysis.rows import Row
 from epochcost.report.charts.contest import cost_ratios, finding
 from epochcost.report.charts.figure import Figure
 from epochcost.report.pages import decoder
-from epochcost.report.pages.model import about_model, embeds, job_figure, job_words, training_words
+from epochcost.report.pages.model import (
+    about_model,
+    embeds,
+    job_figure,
+    render_job,
+    render_training,
+)
 from epochcost.report.pages.page import Page, Report, stem, workload_uri
 from epochcost.report.ranking import Contest, contest
 
@@ -108,7 +114,7 @@ def _values(
     trained = [trial for trial in observed if trial.kind == "measured" and trial.mode == "training"]
     return {
         "training": training,
-        "training_words": training_words(report, workload, training.goal) if training else "",
+        "training_text": render_training(report, workload, training.goal) if training else "",
         "serving": contests.get("serve"),
         "embeds": embeds(report, workload),
         # The machines for inference at batch size 1, also by name.
@@ -154,7 +160,7 @@ def _cost_sentence(report: Report, workload: Workload) -> str:
     machines = _main_contest(report, workload)
     if machines is None:
         return f"{workload.name}: no machine has a known cost."
-    return f"{workload.name}: {finding(machines, job_words(report, workload, machines.goal))}."
+    return f"{workload.name}: {finding(machines, render_job(report, workload, machines.goal))}."
 
 
 def _main_job_cost_ratios(report: Report, workload: Workload) -> Figure | None:
@@ -164,7 +170,7 @@ def _main_job_cost_ratios(report: Report, workload: Workload) -> Figure | None:
     return cost_ratios(
         machines,
         identifier=f"{stem(workload)}-ratio",
-        job=job_words(report, workload, machines.goal),
+        job=render_job(report, workload, machines.goal),
     )
 
 

@@ -209,8 +209,8 @@ class _RentMarket:
                 low, high = _plausible_share_range(cheap, dear)
                 if not low <= (share := cheap.amount / dear.amount) <= high:
                     yield (
-                        f"{short(cheap.amount)} an hour {cheap.price.plan_words} is {short(share)} "
-                        f"times the {short(dear.amount)} {dear.price.plan_words} ({peer.price.id})"
+                        f"{short(cheap.amount)} an hour {cheap.price.plan_text} is {short(share)} "
+                        f"times the {short(dear.amount)} {dear.price.plan_text} ({peer.price.id})"
                     )
 
     def _other_machine_contradictions(self, rent: _HourlyRent) -> Iterator[str]:

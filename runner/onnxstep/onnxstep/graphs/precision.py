@@ -24,7 +24,7 @@ from onnxstep.graphs.nodes import copied, live_nodes
 from onnxstep.graphs.parameters import parameters, state
 from onnxstep.graphs.tensors import declared_values
 
-_TYPE_WORDS: dict[int, str] = {
+_TYPE_NAMES: dict[int, str] = {
     TensorProto.FLOAT16: "tensor(float16)",
     TensorProto.BFLOAT16: "tensor(bfloat16)",
 }
@@ -88,7 +88,7 @@ def _half_allowed_flags(
     if schema is None:
         return [node.domain == DOMAIN and node.op_type in _CONTRIBUTED] * count
     types = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
-    word = _TYPE_WORDS[half]
+    word = _TYPE_NAMES[half]
     if half == TensorProto.BFLOAT16 and not computes_in(schema, half):
         return [False] * count
     flags = [word in types.get(formal.type_str, [formal.type_str]) for formal in formals]

@@ -13,7 +13,7 @@ from epochcost.analysis.difference.changes import Difference, Winner
 from epochcost.analysis.difference.results import ResultFile
 from epochcost.analysis.difference.table_diff import Figure, Job
 from epochcost.analysis.odds import scenarios
-from epochcost.analysis.rows import GOAL_WORDS
+from epochcost.analysis.rows import GOAL_NAMES
 from epochcost.units import money, money_about, money_range, share
 
 # Changes are sorted by their rounded size, so that effects of one price stay together.
@@ -55,7 +55,7 @@ def _largest_first(cost: ChangedCost) -> float:
     return -float("inf") if relative is None else -round(abs(relative), _DIGITS)
 
 
-def _changed_prediction_words(difference: Difference) -> Iterator[str]:
+def _render_changed_prediction(difference: Difference) -> Iterator[str]:
     changes = {
         cost.figure.job: cost.relative
         for cost in difference.costs
@@ -63,7 +63,7 @@ def _changed_prediction_words(difference: Difference) -> Iterator[str]:
     }
     if changes:
         job = max(changes, key=lambda key: abs(changes[key]))
-        most = f"{share(changes[job], '+', 1)} ({job_words(job)}, on {machine_words(job)})"
+        most = f"{share(changes[job], '+', 1)} ({render_job(job)}, on {render_machine(job)})"
         counted = _number_with_noun(
             len(changes), "predicted cost changes", "predicted costs change"
         )
@@ -73,7 +73,7 @@ def _changed_prediction_words(difference: Difference) -> Iterator[str]:
         yield f"{counted}: median {median}, most {most}{why}"
 
 
-def prediction_words(difference: Difference) -> tuple[str, ...]:
+def render_prediction(difference: Difference) -> tuple[str, ...]:
     """Sentences about predictions that changed, were added or were removed."""
     lists = {"added": difference.added, "removed": difference.removed}
     sentences = (
@@ -81,7 +81,7 @@ def prediction_words(difference: Difference) -> tuple[str, ...]:
         for kind, jobs in lists.items()
         if jobs
     )
-    return (*_changed_prediction_words(difference), *sentences)
+    return (*_render_changed_prediction(difference), *sentences)
 
 
 def _commonest_names(jobs: Sequence[Job]) -> str:
@@ -123,7 +123,7 @@ def summary(difference: Difference) -> str:
             len(difference.winners) - new, "cheapest choice changes", "cheapest choices change"
         ),
         _number_with_noun(new, "new job"),
-        *(sentence.partition(":")[0] for sentence in prediction_words(difference)),
+        *(sentence.partition(":")[0] for sentence in render_prediction(difference)),
         _number_with_noun(
             difference.unsure,
             "job re-measured without a significant change",
@@ -145,103 +145,103 @@ def cells(change: ChangedCost) -> tuple[str, ...]:
     # If the price was removed, only the earlier figure names it.
     priced = next((side for side in sides if side.price), change.figure)
     return (
-        job_words(change.figure.job),
-        machine_words(change.figure.job),
-        _plan_words(priced),
-        _cost_words(change.before),
-        _cost_words(change.after),
-        _change_words(change),
+        render_job(change.figure.job),
+        render_machine(change.figure.job),
+        _render_plan(priced),
+        _render_cost(change.before),
+        _render_cost(change.after),
+        _render_change(change),
         "; ".join(f"{cause.kind}: {cause.text}" for cause in change.causes),
     )
 
 
-def job_words(job: Job) -> str:
+def render_job(job: Job) -> str:
     """Name the workload, goal and variant of a job."""
     threads = f"{job.threads} threads" if job.threads and not job.variant else ""
-    goal = "a million tokens" if job.goal == "tokens" else GOAL_WORDS[job.goal]
+    goal = "a million tokens" if job.goal == "tokens" else GOAL_NAMES[job.goal]
     parts = (
-        job.workload, goal, _batch_words(job), threads, job.variant, job.scenario,
+        job.workload, goal, _render_batch(job), threads, job.variant, job.scenario,
         job.source,
     )  # fmt: skip
     return ", ".join(part for part in parts if part)
 
 
-def machine_words(job: Job) -> str:
+def render_machine(job: Job) -> str:
     """Name a job's machine by id, host and device."""
     host = f" (host {job.host[:4]})" if job.host else ""
     return f"{job.hardware}{host}, {job.device}"
 
 
-def _batch_words(job: Job) -> str:
+def _render_batch(job: Job) -> str:
     return "" if job.batch_size is None else f"batch {job.batch_size}"
 
 
-def _plan_words(figure: Figure) -> str:
+def _render_plan(figure: Figure) -> str:
     return f"{figure.price or 'no price'}{' (assumed)' * figure.assumed}"
 
 
-def _cost_words(figure: Figure | None) -> str:
+def _render_cost(figure: Figure | None) -> str:
     if figure is None:
         return "—"
     if figure.cost is None or figure.ends is None:
         return "unknown"
-    mean = _amount_words(figure.cost, figure)
+    mean = _render_amount(figure.cost, figure)
     if figure.job.kind in _ROUNDED_KINDS:
         ends = money_range(*figure.ends, figure.currency)
         return mean if ends == mean else f"{mean} ({ends})"
     return mean
 
 
-def _amount_words(amount: Decimal, figure: Figure) -> str:
+def _render_amount(amount: Decimal, figure: Figure) -> str:
     words = money_about if figure.job.kind in _ROUNDED_KINDS else money
     return words(amount, figure.currency)
 
 
-def _change_words(change: ChangedCost) -> str:
+def _render_change(change: ChangedCost) -> str:
     if change.amount is None:
         return "—"
     percent = "" if change.relative is None else f" ({share(change.relative, '+', 1)})"
     sign = "+" if change.amount > 0 else ""
-    return f"{sign}{_amount_words(change.amount, change.figure)}{percent}"
+    return f"{sign}{_render_amount(change.amount, change.figure)}{percent}"
 
 
-def winner_words(winner: Winner) -> str:
+def render_winner(winner: Winner) -> str:
     """A sentence that compares the former cheapest choice for a goal with the new choice."""
-    work = f"{winner.workload}, {GOAL_WORDS[winner.goal]}"
+    work = f"{winner.workload}, {GOAL_NAMES[winner.goal]}"
     wins, after = winner.wins, winner.after
     firm = winner.before and after and winner.before.assumed and not after.assumed
     odds = "" if wins is None else f"; it costs least in {scenarios(wins)} scenarios"
     if wins is None and after and after.job.kind != "estimated":
         odds = "; no other machine has a time and a price to compare it with"
-    was, now = _choice_words(winner.before), _choice_words(winner.after)
+    was, now = _render_choice(winner.before), _render_choice(winner.after)
     if winner.after is None and winner.removed:
         return f"{work}: was {was}; the model was removed"
     if winner.after is None:
         now += ": no time is known, or its prediction is too uncertain"
     if winner.before is None:
-        return f"{work}: {now}{odds}{_measured_words(winner)}"
+        return f"{work}: {now}{odds}{_render_measured(winner)}"
     if firm:
         known = "" if wins is None else odds
         return f"{work}: {now} is the first choice without an assumed price{known}; was {was}"
     return f"{work}: was {was}; is {now}{odds}"
 
 
-def _measured_words(winner: Winner) -> str:
+def _render_measured(winner: Winner) -> str:
     if winner.measured is None:
         return ""
     figure, share = winner.measured
-    return f"; measured: {_choice_words(figure)}; it costs least in {scenarios(share)}"
+    return f"; measured: {_render_choice(figure)}; it costs least in {scenarios(share)}"
 
 
-def _choice_words(figure: Figure | None) -> str:
+def _render_choice(figure: Figure | None) -> str:
     if figure is None:
         return "unknown"
-    job, cost = figure.job, _cost_words(figure)
-    plan = _plan_words(figure).removeprefix(f"{job.hardware}-")  # most ids of prices begin with it
-    return ", ".join(filter(None, (job.hardware, _batch_words(job), plan, cost, job.source)))
+    job, cost = figure.job, _render_cost(figure)
+    plan = _render_plan(figure).removeprefix(f"{job.hardware}-")  # most ids of prices begin with it
+    return ", ".join(filter(None, (job.hardware, _render_batch(job), plan, cost, job.source)))
 
 
-def result_words(file: ResultFile) -> str:
+def render_result(file: ResultFile) -> str:
     """Describe a result file, with its cost and the reasons to doubt it."""
     if file.replaced:
         return f"{file.title} on {file.hardware}: not used, because another result replaces it"
@@ -254,16 +254,16 @@ def sections(difference: Difference) -> Mapping[str, Sequence[str]]:
     """Sentences on a difference, in a list for each section of a page or comment."""
     results = {
         f"results_{kind}": [
-            result_words(file) for file in sorted(files, key=attrgetter("replaced"))
+            render_result(file) for file in sorted(files, key=attrgetter("replaced"))
         ]
         for kind, files in difference.results.by_kind().items()
     }
     first = [winner for winner in difference.winners if winner.before is None]
     changed = [winner for winner in difference.winners if winner.before is not None]
     return {
-        "winners": [winner_words(winner) for winner in first],
-        "winners_changed": [winner_words(winner) for winner in changed],
-        "predictions": prediction_words(difference),
+        "winners": [render_winner(winner) for winner in first],
+        "winners_changed": [render_winner(winner) for winner in changed],
+        "predictions": render_prediction(difference),
         "figures": difference.prices,
         **results,
         "left_out": difference.problems,
