@@ -57,7 +57,7 @@ def test_every_rented_machine_of_the_kind_has_an_answer(page: Page) -> None:
 
 
 def test_the_crossing_is_in_the_chart_and_in_its_data(page: Page) -> None:
-    """At 50 hours a month, buying and renting both cost 110 dollars; equal names have the machines' ids."""
+    """At 50 hours a month, buying and renting both cost 110 dollars; equal names have ids."""
     figure = page.figures["mine"]
     assert figure is not None
     kinds = {point.price_plan: point.machine for point in figure.data.rows}
@@ -65,7 +65,7 @@ def test_the_crossing_is_in_the_chart_and_in_its_data(page: Page) -> None:
     row = ("Twin, on-demand", "rented", "break-even", Decimal("50.0"), Decimal(110))
     assert row in figure.table.rows
     name = one_line(HOSTILE)
-    assert figure.title.startswith(f"{name} (mine) costs less than {name} (box), ")
+    assert figure.title.startswith(f"{name} (desk) costs less than {name} (box), ")
 
 
 def test_commitments_of_one_machine_have_lines_of_their_own(tmp_path: Path) -> None:
