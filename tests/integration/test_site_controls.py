@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from browsed_site import LIGHT, PHONE, SHIFTS, Look, Site, overflow, wait_until
+from browsed_site import LIGHT, PHONE, Look, Site, open_and_count_shifts, overflow, wait_until
 from epochcost.report.pages import home
 
 
@@ -146,14 +146,13 @@ def test_paper_shows_charts_that_were_not_drawn(site: Site) -> None:
 def test_a_long_table_is_sorted_filtered_and_turned_page_by_page(site: Site, look: Look) -> None:
     """Sixty rows take three pages, with little layout shift; a row with a dash stays last."""
     page = site.tab(look)
-    page.add_init_script(SHIFTS)
     written = (site.folder / "machines/index.html").read_text(encoding="utf-8")
     rows = "".join(f'<tr><td>m {n}</td><td data-order="{60 - n if n < 59 else ""}">—</td><td>$</td>'
                    f'{"<td>x</td>" * 3}<td>1</td></tr>' for n in range(60))  # fmt: skip
     long = re.sub("<tbody>.*?</tbody>", f"<tbody>{rows}</tbody>", written, flags=re.DOTALL)
     long = long.replace('class="ec-frame"', 'class="ec-frame ec-filtered"')
     page.route("**/machines/index.html", lambda route: route.fulfill(body=long))
-    page.goto(site.address + "machines/index.html")
+    open_and_count_shifts(page, site.address + "machines/index.html")
     visible = page.locator(".ec-sortable tbody td:first-child:visible")
     following = page.get_by_role("button", name="Next")
     following.wait_for()

@@ -8,7 +8,15 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from browsed_site import LIGHT, PHONE, SHIFTS, Look, Site, open_folds, wait_until
+from browsed_site import (
+    LIGHT,
+    PHONE,
+    Look,
+    Site,
+    open_and_count_shifts,
+    open_folds,
+    wait_until,
+)
 from site_survey import MOST_SHEETS, paper_faults, screen_faults, sheets
 
 _KEY_PAGES = ("index.html", "models/net.html", "machines/local.html", "calculator.html")
@@ -65,16 +73,16 @@ def test_words_are_large_enough_to_read(site: Site, look: Look) -> None:
 def test_nothing_moves_while_a_page_wakes(site: Site, turned: int) -> None:
     """Layout shift is at most 0.05, for jumping and for slow readers."""
     for look in (LIGHT, PHONE):
-        page = site.tab(look)
-        page.add_init_script(SHIFTS)
         for uri in (*_KEY_PAGES, "models/index.html", "machines/index.html"):
-            page.goto(site.address + uri)
+            page = site.tab(look)
+            open_and_count_shifts(page, site.address + uri)
             page.mouse.wheel(0, turned)
             wait_until(page, "document.readyState === 'complete'")
             for at, table in enumerate(page.locator(".ec-sortable:visible").all()):
                 table.scroll_into_view_if_needed()
                 wait_until(page, f"{_LIVE} > {at}")
             assert page.evaluate("window.shifted") <= _MOST_SHIFT, (uri, look.name)
+            page.close()
 
 
 def test_a_page_is_light_before_its_charts_live(site: Site) -> None:
