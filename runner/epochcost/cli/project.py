@@ -61,8 +61,10 @@ def _command() -> str:
 
 
 def _write_project(folder: Path, version_or_address: str) -> None:
-    # Workflows that build and test this package, and templates of its issues.
-    ours = shutil.ignore_patterns("wheel.*", "weekly.*", "ISSUE_TEMPLATE", "pull_request_*")
+    # Workflows that build and test this package, templates of its issues, and compiled scripts.
+    ours = shutil.ignore_patterns(
+        "wheel.*", "weekly.*", "ISSUE_TEMPLATE", "pull_request_*", "__pycache__"
+    )
     shutil.copytree(_TEMPLATE, folder, ignore=ours)
     (folder / SCHEMAS).mkdir(parents=True)
     for name, text in schema_files().items():
