@@ -99,7 +99,7 @@
     if (!own.length || !rival?.request) { return ""; }
     const turned = own.filter(offer => offer.turn > 0).sort((one, other) => one.turn - other.turn);
     const saves = offer => offer.full_high / busiest < rival.mean, [first] = turned;
-    const told = first && saves(first) ? [first] : [first, turned.find(saves)].filter(Boolean);
+    const crossings = first && saves(first) ? [first] : [first, turned.find(saves)].filter(Boolean);
     const sentence = offer => {
       const [low, mean, high] = [offer.full_low, offer.full, offer.full_high].map(cost => cost / busiest);
       const amount = value => money(value, offer.plan.currency), ends = low === high ? "" : ` (${amount(low)} to ${amount(high)})`;
@@ -107,7 +107,7 @@
       return ` ${offer.decoder.name} ${saves(offer) ? "costs less than" : unsure} the cheapest API if each ` +
         `machine serves at least ${rounded(offer.turn, 2)} requests/s and is at most ${percent(busiest)} busy: ${amount(mean)} a million tokens${ends}.`;
     };
-    return told.map(sentence).join("") || ` The cheapest API is predicted to cost less than any machine with a list price that is at most ${percent(busiest)} busy.`;
+    return crossings.map(sentence).join("") || ` The cheapest API is predicted to cost less than any machine with a list price that is at most ${percent(busiest)} busy.`;
   }
 
   /* The longest timed lengths if they are why no measured machine is offered; else empty. */

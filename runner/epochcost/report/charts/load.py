@@ -179,7 +179,8 @@ def finding(ways: Sequence[Way], turn: BreakEven | None = None) -> str:
             name = one_line(name_of(turn.offer))
             until = f"{first} costs least up to {begin} requests/s"
             end = "" if last in {first, name} else f", {last} least at high load"
-            return f"{until}; above, {name} {turn.comparison.rpartition(' ')[0]}{end}"
+            compared = turn.comparison.rpartition(" ")[0]  # without "than" or "as"
+            return f"{until}; above, {name} {compared}{end}"
     if not turns:
         return f"{first} costs least at every load"
     second = cheapest[turns[0]]
