@@ -86,10 +86,13 @@ def test_its_site_builds_without_a_warning(project: Path) -> None:
 
 def test_it_has_the_workflows_of_this_repository(project: Path) -> None:
     """The same workflows and scripts, and everything they call."""
-    shared = {
-        path for path in _files(ROOT / ".github") if path.parts[0] in {"scripts", "workflows"}
+    folders = [ROOT / ".github" / name for name in ("scripts", "workflows")]
+    shared = {path for folder in folders for path in folder.iterdir() if path.is_file()}
+    workflows = {
+        path.relative_to(ROOT / ".github")
+        for path in shared
+        if path.stem not in {"wheel", "weekly"}
     }
-    workflows = {path for path in shared if path.stem not in {"wheel", "weekly"}}
     assert _files(project / ".github") == workflows
     for name in workflows:
         assert (project / ".github" / name).read_bytes() == (ROOT / ".github" / name).read_bytes()
