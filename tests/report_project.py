@@ -28,6 +28,7 @@ from epochcost.results.records import (
 from epochcost.results.store import ResultStore
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.study import Mode
+from written_pages import copy_pages
 
 REPOSITORY = Path(__file__).parents[1]
 # What a name would do if anything on its way read it as HTML, Jinja, Markdown or a script.
@@ -347,17 +348,21 @@ def _rounds(samples: Sequence[float], day: int, count: int) -> tuple[Round, ...]
     )
 
 
-def write_project(folder: Path, results: Sequence[Result] | None = None) -> Path:
-    """Write specs, models, results and pages to ``folder``, ready to be built."""
+def write_project(
+    folder: Path, results: Sequence[Result] | None = None, whole_pages: bool = False
+) -> Path:
+    """Write specs, models, results and pages to ``folder``, ready to be built.
+
+    Of hand-written pages only the headings are copied, unless ``whole_pages``.
+    """
     for name, text in _SPECS.items():
         path = folder / "specs" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     shutil.copytree(REPOSITORY / "models", folder / "models")
     shutil.copytree(REPOSITORY / "site_templates", folder / "site_templates")
-    shutil.copytree(REPOSITORY / "docs", folder / "docs", ignore=shutil.ignore_patterns("data"))
-    for name in ("mkdocs.yml", "CHANGELOG.md", "CONTRIBUTING.md"):
-        shutil.copyfile(REPOSITORY / name, folder / name)
+    shutil.copyfile(REPOSITORY / "mkdocs.yml", folder / "mkdocs.yml")
+    copy_pages(REPOSITORY, folder, whole_pages)
     store_results(folder, default_results() if results is None else results)
     return folder
 

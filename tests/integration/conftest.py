@@ -33,7 +33,7 @@ def shared_fixture(
 def project_fixture(tmp_path_factory: pytest.TempPathFactory, shared: SharedBuilds) -> Path:
     """The project, not built yet."""
     folder = tmp_path_factory.mktemp("browser")
-    return shared.into(write_project(folder, results_of_rented_machines()))
+    return shared.into(write_project(folder, results_of_rented_machines(), whole_pages=True))
 
 
 @pytest.fixture(scope="session", name="folder")
