@@ -119,11 +119,42 @@ def chromium() -> Iterator[Browser]:
         pytest.fail("expected Chromium, found none. Install it: sudo apt-get install chromium")
     with sync_playwright() as playwright:
         features = f"--disable-features={','.join(_DISABLED_FEATURES)}"
-        browser = playwright.chromium.launch(
-            executable_path=program, args=["--no-sandbox", "--disable-gpu", features]
-        )
+        arguments = ["--no-sandbox", "--disable-gpu", "--process-per-site", features]
+        browser = playwright.chromium.launch(executable_path=program, args=arguments)
         yield browser
         browser.close()
+
+
+@dataclass(frozen=True)
+class Windows:
+    """A browser's windows on a site: one for each look, for all tests of a file.
+
+    A resting tab keeps the window's cache and process. A page in a new process takes twice the time.
+    """
+
+    browser: Browser
+    address: str
+    _contexts: dict[Look, BrowserContext] = field(default_factory=dict)
+
+    def tab(self, look: Look) -> Page:
+        """A new tab in the window of a look."""
+        if look not in self._contexts:
+            self._contexts[look] = self.browser.new_context(
+                viewport={"width": look.width, "height": 900}, color_scheme=look.scheme
+            )
+            self._contexts[look].new_page().goto(f"{self.address}assets/logo.svg")
+        return self._contexts[look].new_page()
+
+    def tidy(self) -> None:
+        """Close all tabs but the resting ones, and forget what pages stored."""
+        for context in self.browser.contexts:
+            if context in self._contexts.values():
+                resting, *tabs = context.pages
+                for tab in tabs:
+                    tab.close()
+                resting.evaluate("localStorage.clear()")
+            else:
+                context.close()
 
 
 @dataclass
@@ -131,10 +162,18 @@ class Site:
     """A built site on a local server. Complaints are errors of pages and external requests."""
 
     folder: Path
-    address: str
-    browser: Browser
+    windows: Windows
     complaints: list[str] = field(default_factory=list)
-    _contexts: dict[Look, BrowserContext] = field(default_factory=dict)
+
+    @property
+    def address(self) -> str:
+        """The address of the site's first page."""
+        return self.windows.address
+
+    @property
+    def browser(self) -> Browser:
+        """The browser of its windows."""
+        return self.windows.browser
 
     def pages(self) -> list[str]:
         """All pages of the site, except pages of a single chart, which have a separate test."""
@@ -143,12 +182,7 @@ class Site:
 
     def tab(self, look: Look = LIGHT) -> Page:
         """A new tab whose errors and requests are recorded; tabs of a look share a cache."""
-        context = self._contexts.get(look)
-        if context is None:
-            context = self._contexts[look] = self.browser.new_context(
-                viewport={"width": look.width, "height": 900}, color_scheme=look.scheme
-            )
-        page = context.new_page()
+        page = self.windows.tab(look)
         page.set_default_timeout(_PATIENCE_MS)
         page.on("console", self._hear)
         page.on("pageerror", lambda error: self.complaints.append(str(error)))

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from browsed_site import Site, chromium, served
+from browsed_site import Site, Windows, chromium, served
 from report_project import results_of_rented_machines, write_project
 from shared_builds import SharedBuilds
 
@@ -60,11 +60,17 @@ def address_fixture(project: Path) -> Iterator[str]:
         yield address
 
 
+@pytest.fixture(scope="module", name="windows")
+def windows_fixture(folder: Path, address: str, browser: Browser) -> Windows:
+    """The browser's windows on the built site."""
+    assert (folder / "index.html").is_file()
+    return Windows(browser, address)
+
+
 @pytest.fixture(name="site")
-def site_fixture(folder: Path, address: str, browser: Browser) -> Iterator[Site]:
+def site_fixture(folder: Path, windows: Windows) -> Iterator[Site]:
     """The site; afterwards no page may have reported an error."""
-    site = Site(folder, address, browser)
+    site = Site(folder, windows)
     yield site
-    for context in browser.contexts:
-        context.close()
+    windows.tidy()
     assert site.complaints == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -68,13 +69,14 @@ def _walked(site: Site) -> list[str]:
     return [uri for uri in site.pages() if uri != "404.html"]
 
 
-def test_pages_of_every_kind_are_accessible(site: Site) -> None:
+@pytest.mark.parametrize("uris", [_LOOKED_AT_AGAIN, pytest.param(_KINDS, marks=pytest.mark.slow)])
+def test_pages_are_accessible(site: Site, uris: Collection[str]) -> None:
     """axe-core finds no violation in light, dark and on a phone."""
     page = site.tab()
-    page.context.add_init_script(accessibility.program())
+    page.add_init_script(accessibility.program())
     violations = []
-    for uri, settled in _KINDS.items():
-        put_on_screen(page, site.address + uri, settled)
+    for uri in uris:
+        put_on_screen(page, site.address + uri, _KINDS[uri])
         for look in (LIGHT, DARK, PHONE) if uri in _LOOKED_AT_AGAIN else (LIGHT,):
             put_on(page, look)
             broken = accessibility.violations(page, _BY_LOOK.get(look.name, []))
@@ -238,7 +240,7 @@ def test_pages_outside_of_navigation_open_too(site: Site) -> None:
 def test_pages_of_one_chart_are_accessible(site: Site) -> None:
     """axe-core finds no violation there or on the page for unknown addresses."""
     page = site.tab()
-    page.context.add_init_script(accessibility.program())
+    page.add_init_script(accessibility.program())
     for uri in ("embed/models-net-train.html", "404.html"):
         page.goto(site.address + uri)
         accessibility.hold_still(page)

@@ -58,7 +58,9 @@ def _look_at(site: Site, uri: str, look: Look) -> dict[str, Any]:
     return figures
 
 
-@pytest.mark.parametrize("look", [LIGHT, PHONE], ids=["light", "phone"])
+@pytest.mark.parametrize(
+    "look", [pytest.param(LIGHT, marks=pytest.mark.slow), PHONE], ids=["light", "phone"]
+)
 def test_words_are_large_enough_to_read(site: Site, look: Look) -> None:
     """At least 12 pixels, in charts 10; an empty place prompts at most once."""
     for uri in _KEY_PAGES:
@@ -68,21 +70,27 @@ def test_words_are_large_enough_to_read(site: Site, look: Look) -> None:
 
 
 @pytest.mark.parametrize(
-    "turned", [0, pytest.param(600, marks=pytest.mark.slow)], ids=["jumped", "turned"]
+    ("look", "turned"),
+    [
+        (PHONE, 0),
+        pytest.param(LIGHT, 0, marks=pytest.mark.slow),
+        pytest.param(PHONE, 600, marks=pytest.mark.slow),
+        pytest.param(LIGHT, 600, marks=pytest.mark.slow),
+    ],
+    ids=["phone-jumped", "light-jumped", "phone-turned", "light-turned"],
 )
-def test_nothing_moves_while_a_page_wakes(site: Site, turned: int) -> None:
+def test_nothing_moves_while_a_page_wakes(site: Site, look: Look, turned: int) -> None:
     """Layout shift is at most 0.05, for jumping and for slow readers."""
-    for look in (LIGHT, PHONE):
-        for uri in (*_KEY_PAGES, "models/index.html", "machines/index.html"):
-            page = site.tab(look)
-            open_and_count_shifts(page, site.address + uri)
-            page.mouse.wheel(0, turned)
-            wait_until(page, "document.readyState === 'complete'")
-            for at, table in enumerate(page.locator(".ec-sortable:visible").all()):
-                table.scroll_into_view_if_needed()
-                wait_until(page, f"{_LIVE} > {at}")
-            assert page.evaluate("window.shifted") <= _MOST_SHIFT, (uri, look.name)
-            page.close()
+    for uri in (*_KEY_PAGES, "models/index.html", "machines/index.html"):
+        page = site.tab(look)
+        open_and_count_shifts(page, site.address + uri)
+        page.mouse.wheel(0, turned)
+        wait_until(page, "document.readyState === 'complete'")
+        for at, table in enumerate(page.locator(".ec-sortable:visible").all()):
+            table.scroll_into_view_if_needed()
+            wait_until(page, f"{_LIVE} > {at}")
+        assert page.evaluate("window.shifted") <= _MOST_SHIFT, uri
+        page.close()
 
 
 def test_a_page_is_light_before_its_charts_live(site: Site) -> None:

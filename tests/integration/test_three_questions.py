@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page
 
-from browsed_site import Site, chromium, served
+from browsed_site import Site, Windows, chromium, served
 from report_project import REPOSITORY
 
 _MACHINES = ("p3.2xlarge", "g5.xlarge", "g5.12xlarge", "g4dn.xlarge", "g6.xlarge")
@@ -59,7 +59,7 @@ def answer(page: Page, question: str) -> str:
 def test_three_questions_are_answered_in_two_clicks(built_site: Path) -> None:
     """Machine and cost a month; which of two, in which software; load and cost."""
     with served(built_site) as address, chromium() as browser:
-        site = Site(built_site, address, browser)
+        site = Site(built_site, Windows(browser, address))
         answers = []
         for question in ("BERT fine-tuned", "p3 or g5", "ResNet-50 served"):
             page = site.tab()
