@@ -129,7 +129,7 @@ def chromium() -> Iterator[Browser]:
 class Windows:
     """A browser's windows on a site: one for each look, for all tests of a file.
 
-    A resting tab keeps the window's cache and process. A page in a new process takes twice the time.
+    A resting tab keeps the window's cache and process; a page in a new process takes twice as long.
     """
 
     browser: Browser

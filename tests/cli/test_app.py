@@ -118,7 +118,7 @@ def test_a_quote_imports_nothing_that_measures_draws_or_differentiates() -> None
     [
         "cheapest --model mnist-cnn",
         "check specs/grids",
-        "diff HEAD HEAD",
+        pytest.param("diff HEAD HEAD", marks=pytest.mark.slow),
         pytest.param("break-even --own assumed-workstation-1x-a6000", marks=pytest.mark.slow),
         pytest.param("check --budgets", marks=pytest.mark.slow),
         pytest.param("finetune --model llama-3.2-1b --examples 9", marks=pytest.mark.slow),

@@ -45,9 +45,8 @@ def rounds_stored(project: Path) -> list[int]:
     return sorted(len(result.measurement.samples_by_round) for result in stored)
 
 
-@pytest.mark.parametrize(
-    "number", [signal.SIGTERM, pytest.param(signal.SIGKILL, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_an_end_between_rounds_keeps_the_rounds_before(
     project: Path, number: signal.Signals
 ) -> None:
@@ -161,6 +160,7 @@ def test_a_full_temporary_folder_fails_the_trials_in_words(project: Path) -> Non
     assert rounds_stored(project) == [1] * TRIALS
 
 
+@pytest.mark.slow
 def test_a_full_disk_under_the_log_costs_no_trial(project: Path) -> None:
     """A run whose progress cannot be written continues."""
     with Path("/dev/full").open("w") as full:

@@ -156,6 +156,7 @@ def test_signals_do_what_they_did_before() -> None:
     assert (signal.getsignal(signal.SIGTERM), sys.unraisablehook) == before
 
 
+@pytest.mark.slow
 def test_a_signal_lost_while_a_result_is_read_costs_no_round(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

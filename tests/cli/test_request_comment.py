@@ -107,7 +107,7 @@ def test_every_character_is_visible_or_a_number() -> None:
 
 def test_a_text_is_cut_once() -> None:
     """A text is cut to the limit, and cutting the cut text again changes nothing."""
-    for number in range(2_000):
+    for number in range(500):
         text = hostile_text(random.Random(number)) * 20
         assert len(bounded(text)) <= MOST_CHARACTERS
         assert bounded(bounded(text)) == bounded(text)
@@ -200,10 +200,10 @@ def test_what_is_alive_is_seen(text: str) -> None:
 
 
 def test_hostile_comments() -> None:
-    """200 hostile comments and damaged data are refused or shown as text."""
-    outcomes = run(0, 200)
-    assert outcomes["damage refused"] > 100
-    assert outcomes["damage shown as text"] > 5
+    """80 hostile comments and damaged data are refused or shown as text."""
+    outcomes = run(0, 80)
+    assert outcomes["damage refused"] > 40
+    assert outcomes["damage shown as text"] > 2
 
 
 @pytest.mark.slow

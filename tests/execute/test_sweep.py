@@ -108,6 +108,7 @@ def assignment_fixture(tmp_path: Path) -> Assignment:
     return Assignment(catalogue, Plan((listed,), sweeps=(sweep,)), "local", store)
 
 
+@pytest.mark.slow
 def test_later_rounds_repeat_what_ran(assignment: Assignment) -> None:
     """The sweep is the first round, and a listed batch size is not measured a second time."""
     events: list[Event] = []
@@ -122,6 +123,7 @@ def test_later_rounds_repeat_what_ran(assignment: Assignment) -> None:
     assert (limit.cause, limit.sizes, limit.failed) == ("maximum", (2, 4, 8), ())
 
 
+@pytest.mark.slow
 def test_a_listed_size_keeps_its_larger_number_of_rounds(assignment: Assignment) -> None:
     """A study that lists a batch size gets its own rounds of it, also if a sweep has fewer."""
     (listed,), (sweep,) = assignment.plan.trials, assignment.plan.sweeps

@@ -105,7 +105,7 @@ def launches(root: Path, seed: int) -> Iterator[tuple[World, Decimal, Entries]]:
 
 @pytest.mark.parametrize(
     ("first", "count"),
-    [(0, 25), *(pytest.param(first, 75, marks=pytest.mark.slow) for first in range(25, 1000, 75))],
+    [(0, 10), *(pytest.param(first, 90, marks=pytest.mark.slow) for first in range(10, 1000, 90))],
 )
 def test_random_faults_cost_at_most_the_cap_and_leave_nothing(
     tmp_path: Path, first: int, count: int

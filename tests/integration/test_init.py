@@ -75,6 +75,7 @@ def test_its_models_get_predicted_times(project: Path) -> None:
     assert {row.machine.hardware for row in rows} == {"p3.2xlarge"}
 
 
+@pytest.mark.slow
 def test_its_site_builds_without_a_warning(project: Path) -> None:
     """`make check` builds strictly, with the package's templates and no result."""
     _in(project, "make", "check")

@@ -172,11 +172,8 @@ def test_links_are_refused_where_nothing_may_be_wrong(foreign: Path) -> None:
             assert f"{name}:1:1: expected a file or folder, got a link" in output, name
 
 
-@pytest.mark.parametrize(
-    "number",
-    [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)],
-    ids=["kill -9", "Ctrl-C"],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=["kill -9", "Ctrl-C"])
 def test_nothing_goes_on_when_a_build_was_ended(tmp_path: Path, number: signal.Signals) -> None:
     """Its processes end with it, without messages."""
     folder = write_project(tmp_path / "project")
@@ -200,6 +197,7 @@ def test_nothing_goes_on_when_a_build_was_ended(tmp_path: Path, number: signal.S
     assert process.returncode == (130 if number is signal.SIGINT else -number)
 
 
+@pytest.mark.slow
 def test_a_killed_build_leaves_the_former_site_and_is_repeated(copy: Path) -> None:
     """The same command succeeds and removes the remains."""
     folder, former = copy, files_of(copy)

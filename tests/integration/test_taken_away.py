@@ -65,7 +65,9 @@ def _run_action(scratch: Path, github: GitHub, **changes: str) -> tuple[int, str
     return codes[0], (temporary / "summary.md").read_text("utf-8")
 
 
-@pytest.mark.parametrize("base", ["main", "0" * 40, ""])
+@pytest.mark.parametrize(
+    "base", ["main", *(pytest.param(name, marks=pytest.mark.slow) for name in ("0" * 40, ""))]
+)
 def test_the_action_says_what_a_request_changes(scratch: Path, tmp_path: Path, base: str) -> None:
     """A raised price is in the run's summary and in the comment, also if no commit came before."""
     git(scratch, "update-ref", "refs/remotes/origin/main", "main")

@@ -28,7 +28,7 @@ PAGES = (
     "price-fine-tuning.md",
 )
 # Pages whose steps take seconds.
-_QUICK = ("add-a-machine.md", "replay-spot-machines.md")
+_QUICK = ("add-a-machine.md",)
 _IDENTITY = "[user]\nname = t\nemail = t@example.org\n"
 
 

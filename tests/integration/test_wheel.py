@@ -46,6 +46,7 @@ def epochcost(environment: dict[str, str], folder: Path, *arguments: str) -> str
     return process.stdout
 
 
+@pytest.mark.slow
 def test_it_carries_what_commands_read_and_no_more(wheel: Path) -> None:
     """All linked files, except exporters, pictures and results of this machine."""
     carried = set(zipfile.ZipFile(wheel).namelist())
@@ -71,6 +72,7 @@ def test_it_carries_what_commands_read_and_no_more(wheel: Path) -> None:
     assert wheel.stat().st_size < MOST_BYTES
 
 
+@pytest.mark.slow
 def test_a_question_is_answered_in_an_empty_folder(
     installed: dict[str, str], tmp_path: Path
 ) -> None:
@@ -80,6 +82,7 @@ def test_a_question_is_answered_in_an_empty_folder(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_a_project_begins_from_it(installed: dict[str, str], tmp_path: Path) -> None:
     """`init` needs no checkout, and its files are valid."""
     epochcost(installed, tmp_path, "init", "costs")

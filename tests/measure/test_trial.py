@@ -292,7 +292,10 @@ run_trial(job, Path(sys.argv[2]), lambda progress: print(progress.phase, flush=T
 
 @pytest.mark.parametrize(
     "number",
-    [signal.SIGKILL, signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)],
+    [
+        signal.SIGKILL,
+        *(pytest.param(each, marks=pytest.mark.slow) for each in (signal.SIGTERM, signal.SIGINT)),
+    ],
 )
 def test_a_worker_never_outlives_its_parent(
     counting: Job, tmp_path: Path, number: signal.Signals
@@ -364,6 +367,7 @@ trial._SILENCE_SECONDS, trial._SILENCE_BUDGETS = 3, 0
 """
 
 
+@pytest.mark.slow
 def test_a_pause_of_the_parent_is_no_hang_of_the_worker(counting: Job, tmp_path: Path) -> None:
     """A parent that was stopped (Ctrl-Z) beyond the limit still gets the measurement."""
     sampling = SamplingRule(relative_half_width=1e-9, minimum_samples=10**6, budget_seconds=4)
