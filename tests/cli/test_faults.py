@@ -69,6 +69,7 @@ def test_an_end_between_rounds_keeps_the_rounds_before(
     assert rounds_stored(project) == [2, 2, 2]
 
 
+@pytest.mark.slow
 def test_a_lost_connection_keeps_what_is_finished(project: Path) -> None:
     """SIGHUP acts like Ctrl-C, and the worker ends within 30 s."""
     with started_run(project, until="[2/3]") as process:

@@ -74,7 +74,9 @@ def require_learnt(results: tuple[Result, ...]) -> None:
         assert measured.held_out_loss_after < measured.held_out_loss_before
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
+)
 def test_an_interruption_keeps_what_is_finished(
     project: Path, started: subprocess.Popen[str], number: signal.Signals
 ) -> None:

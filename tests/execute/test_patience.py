@@ -120,7 +120,7 @@ def test_what_is_not_precise_is_measured_in_more_rounds(
     """Trials that never become precise get more rounds than planned, all of them stored."""
     monkeypatch.setattr("epochcost.execute.patience.look_at_host", lambda: CALM)
     events: list[Event] = []
-    patient = replace(assignment, patience_seconds=4.0)
+    patient = replace(assignment, patience_seconds=1.5)
     outcomes = run_trials(patient, events.append)
     begun = [one.trial.id for one in events if isinstance(one, Started)]
     rounds = []

@@ -60,6 +60,7 @@ def test_a_job_has_a_graph_for_each_size(served: tuple[Catalogue, Plan], tmp_pat
     assert len(np.unique(examples, axis=0)) == len(examples)
 
 
+@pytest.mark.slow
 def test_scenarios_are_measured_stored_and_resumed(
     served: tuple[Catalogue, Plan], tmp_path: Path
 ) -> None:

@@ -139,6 +139,7 @@ def written_fixture(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Pa
     return folder
 
 
+@pytest.mark.slow
 def test_the_pages_build_without_the_plugin(written: Path) -> None:
     """MkDocs alone makes the same pages with their charts."""
     (written / "mkdocs.yml").write_text(_PLAIN_CONFIG, encoding="utf-8")
@@ -157,6 +158,7 @@ def test_the_pages_build_without_the_plugin(written: Path) -> None:
     assert "&lt;svg" not in page
 
 
+@pytest.mark.slow
 def test_the_pages_build_with_zensical(written: Path) -> None:
     """Another generator makes the same pages with each chart, without warnings."""
     (written / "zensical.yml").write_text(_ZENSICAL_CONFIG, encoding="utf-8")
