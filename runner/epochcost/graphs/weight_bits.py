@@ -201,7 +201,7 @@ def quantise(weights: NDArray[np.float32]) -> tuple[NDArray[np.uint8], NDArray[n
 
 def _rounded(weights: NDArray[np.float32]) -> tuple[NDArray[np.uint8], NDArray[np.float32]]:
     blocks = np.ascontiguousarray(weights).reshape(len(weights), -1, BLOCK)
-    scales = np.abs(blocks).max(axis=2) / np.float32(_ZERO - 1)
+    scales = np.asarray(np.abs(blocks).max(axis=2) / np.float32(_ZERO - 1), np.float32)
     steps = blocks / np.where(scales > 0, scales, 1)[:, :, None]
     codes = (np.rint(steps) + _ZERO).astype(np.uint8)
     return codes[:, :, 0::2] | codes[:, :, 1::2] << np.uint8(4), scales

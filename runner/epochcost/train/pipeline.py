@@ -109,11 +109,9 @@ class Feed:
         The answer is the class with the highest score, or 1 for a float target above a score of 0.
         """
         labels = batch[self.target.name].reshape(-1)
-        if self.target.dtype.kind == "f":
-            answers = (scores > 0).reshape(-1)
-        else:
-            answers = np.argmax(scores, axis=-1).reshape(-1)
-        return np.asarray((answers == labels)[labels != IGNORED])
+        binary = self.target.dtype.kind == "f"
+        answers: Array = scores > 0 if binary else np.argmax(scores, axis=-1)
+        return np.asarray((answers.reshape(-1) == labels)[labels != IGNORED])
 
 
 @dataclass(frozen=True)
