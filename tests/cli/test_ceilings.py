@@ -73,7 +73,7 @@ def test_the_advice_names_the_gpu(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The command that measures again measures the same GPU."""
-    monkeypatch.setattr("epochcost.cli.ceilings.require_cuda", lambda: None)
+    monkeypatch.setattr("epochcost.cli.ceilings.require_cuda", lambda _: None)
     monkeypatch.setattr("epochcost.cli.ceilings.look_at_host", lambda: BUSY)
     assert exit_code("ceilings", "--provider", "cuda", "--device", "1") == 0
     assert "--hardware local --provider cuda --device 1` measures" in capsys.readouterr().err

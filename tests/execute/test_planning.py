@@ -71,7 +71,7 @@ def test_plan_and_run_name_the_arm_cpu_of_a_module(
     local.write_text(f"{local.read_text()}\n{chip}")
     catalogue, request = load_catalogue(project), RunRequest(providers=("cuda",))
 
-    def no_cuda() -> None:
+    def no_cuda(_: int) -> None:
         raise CapabilityError("the runtime has no CUDA")
 
     monkeypatch.setattr(planning, "require_cuda", no_cuda)

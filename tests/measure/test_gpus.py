@@ -7,6 +7,7 @@ import pytest
 from epochcost.measure.gpus import (
     DeviceWatch,
     list_gpus,
+    misnaming,
     shown_gpus,
     visible_gpus,
 )
@@ -74,6 +75,31 @@ def test_cuda_shows_what_its_variable_leaves(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
     assert len(shown_gpus(library)) == 3
     assert shown_gpus(FakeNvml(fault=NVMLError("mismatch"))) == ()
+
+
+@pytest.mark.parametrize(
+    ("shown", "device", "used"),
+    [
+        (None, 1, None),
+        ("0", 0, None),
+        ("1", 0, "NVIDIA L40S"),
+        ("1,0", 1, "NVIDIA L4"),
+        ("1", 7, None),
+    ],
+)
+def test_a_gpu_with_the_name_of_another_is_refused(
+    monkeypatch: pytest.MonkeyPatch, shown: str | None, device: int, used: str | None
+) -> None:
+    """CUDA's number of the GPU must stand for a GPU of the same name among all GPUs."""
+    library = FakeNvml(
+        *(Device({"nvmlDeviceGetName": f"NVIDIA {name}"}) for name in ("L4", "L40S"))
+    )
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if shown is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", shown)
+    reason = misnaming(device, library)
+    assert (reason is None) == (used is None)
+    assert used is None or f"makes the {used} GPU {device}" in str(reason)
 
 
 MIB = 2**20

@@ -49,7 +49,7 @@ def ceilings(
     machine = own_catalogue().machine(hardware)
     require_plausible(machine, detect_environment(), as_is=as_is)
     if provider == "cuda":
-        require_cuda()
+        require_cuda(device)
     measured, _ = ceilings_here(machine, results, provider, again=True, device=device)
     if measured.ceilings:
         print_table(

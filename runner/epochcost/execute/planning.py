@@ -55,7 +55,7 @@ def cuda_obstacle(study: Study, machine: Hardware) -> str | None:
     if reason := missing_kernels(runtime_name(), capability):
         return reason
     try:
-        require_cuda()
+        require_cuda(study.cuda.device)
     except CapabilityError as error:
         return declared_obstacle(runtime_name(), machine) or str(error)
     return None

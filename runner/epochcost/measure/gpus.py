@@ -215,6 +215,24 @@ def shown_gpus(library: Library = pynvml) -> tuple[Gpu, ...]:
         return ()
 
 
+def misnaming(device: int, library: Library = pynvml) -> str | None:
+    """Why results of CUDA's GPU ``device`` would have another GPU's name; None if they would not.
+
+    Stored results name the GPU by its number among all GPUs of the machine.
+    """
+    shown, gpus = shown_gpus(library), list_gpus(library)[0]
+    if device >= min(len(shown), len(gpus)):
+        return None
+    used, named = str(shown[device].name), str(gpus[device].name)
+    # The name of a part of a GPU (MIG) begins with the name of its GPU.
+    if used.partition(" MIG ")[0] == named:
+        return None
+    return (
+        f"{VISIBLE_DEVICES} makes the {used} GPU {device}, but results would name the {named}: "
+        "unset the variable, and choose the GPU with --device"
+    )
+
+
 def _described(library: Library, handles: Sequence[Handle]) -> tuple[Gpu, ...]:
     driver = ask(library, library.nvmlSystemGetDriverVersion)
     return tuple(_gpu(library, handle, driver) for handle in handles)

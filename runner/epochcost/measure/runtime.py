@@ -18,6 +18,7 @@ from types import ModuleType
 
 from epochcost import __version__
 from epochcost.errors import CapabilityError
+from epochcost.measure.gpus import misnaming
 from epochcost.measure.start import last_error_line, run_module
 from epochcost.results.environment import Software
 from epochcost.specs.requests import ENGINE
@@ -121,14 +122,16 @@ _REMEDY = (
 )
 
 
-def require_cuda() -> None:
-    """Raise CapabilityError with the missing parts unless CUDA runs a graph on this machine."""
+def require_cuda(device: int = 0) -> None:
+    """Raise CapabilityError unless CUDA runs a graph here, and GPU ``device`` has its own name."""
     missing = _missing_for_cuda()
     if missing:
         raise CapabilityError(
             "provider cuda: expected a usable GPU; this machine lacks "
             f"{'; '.join(missing)}: {_REMEDY}"
         )
+    if reason := misnaming(device):
+        raise CapabilityError(f"provider cuda: {reason}")
 
 
 @functools.cache
