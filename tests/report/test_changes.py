@@ -8,6 +8,8 @@ import re
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from epochcost.analysis.difference.changes import Difference, publication
 from epochcost.analysis.difference.revision import earlier_revision
 from epochcost.report.pages.page import Report
@@ -41,6 +43,30 @@ def test_a_new_price_stands_among_the_changes(tmp_path: Path) -> None:
     assert "+50.0 %" in text
     assert f"({commit[:8]})" in text.replace("<code>", "").replace("</code>", "")
     assert re.search(r"Since \d{4}-\d\d-\d\d", text.replace("\\", ""))
+
+
+def test_equal_files_are_not_priced_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a changed file there is no change; a result that git ignores is a change."""
+    project = write_project(tmp_path)
+    (ignored,) = (
+        path for path in project.rglob("docs/data/results/*/*.json") if "b128" in path.name
+    )
+    text = ignored.read_text("utf-8")
+    ignored.unlink()
+    git(project, "init", "-q")
+    (project / ".gitignore").write_text(f"{ignored.name}\n", "utf-8")
+    git(project, "add", ".gitignore", "specs", "models", "docs/data")
+    git(project, "commit", "-qm", "published")
+    commit = git(project, "rev-parse", "HEAD")
+    ignored.write_text(text, "utf-8")
+    added = Report(inputs_of(project), publication(project, commit)).changes
+    assert isinstance(added, Difference)
+    assert not added.is_empty
+    ignored.unlink()
+    monkeypatch.setattr("epochcost.analysis.difference.changes.read_revision", None)
+    same = Report(inputs_of(project), publication(project, commit)).changes
+    assert isinstance(same, Difference)
+    assert same.is_empty
 
 
 def test_without_a_word_it_is_the_last_tag_or_the_parent(tmp_path: Path) -> None:

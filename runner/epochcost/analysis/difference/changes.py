@@ -21,6 +21,7 @@ from epochcost.analysis.difference.revision import (
     at_commit,
     commit_day,
     commit_id,
+    in_working_tree,
     read_revision,
 )
 from epochcost.analysis.difference.table_diff import (
@@ -237,12 +238,22 @@ class Publication:
         if not self.since or self.revision is None:
             return self.reason
         try:
+            snapshot = at_commit(self.project, self.since)
+            if self._has_only_files_of(snapshot, now):
+                return Difference(snapshot.label, now.label)
             with tempfile.TemporaryDirectory(prefix="epochcost-") as folder:
-                snapshot = at_commit(self.project, self.since)
                 before = read_revision(snapshot, Path(folder), now.inputs.cache)
                 return compare_revisions(before, now)
         except EpochcostError as error:
             return str(error)
+
+    def _has_only_files_of(self, snapshot: Snapshot, now: Revision) -> bool:
+        """Whether the same files give the same costs; results that git ignores are other files."""
+        files = in_working_tree(self.project).files
+        read = {Path(path).absolute() for path in now.inputs.files}
+        return files == snapshot.files and read <= {
+            self.project.absolute() / path for path in files
+        }
 
 
 def publication(project: Path, since: str) -> Publication:
