@@ -164,6 +164,10 @@ class TuningMarket:
         return training_rows(self._catalogue)
 
     @cached_property
+    def _places(self) -> tuple[Sequence[Place], Sequence[Refusal]]:
+        return decoder_places(self._catalogue)
+
+    @cached_property
     def _forecaster(self) -> TrainingForecaster:
         return TrainingForecaster(self._rows)
 
@@ -235,7 +239,7 @@ class TuningMarket:
         self, demand: TrainingDemand, decoder: Decoder, form: DecoderForm
     ) -> tuple[list[Way], list[Refusal]]:
         """Fastest split over each machine's devices, and refusals; InputError if none can train."""
-        places, unknown = decoder_places(self._catalogue)
+        places, unknown = self._places
         refused = [
             replace(refusal, reason=_BARE) if refusal.reason == UNKNOWN_PROCESSORS else refusal
             for refusal in unknown
