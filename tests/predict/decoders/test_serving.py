@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -175,6 +176,17 @@ def test_nothing_is_faster_than_the_peak_rates(
     least = least_seconds(asked) * (1 - 1e-3)
     assert least < forecast.low <= forecast.seconds <= forecast.high
     assert least < forecast.seconds * np.exp(forecast.draws.values.min())
+
+
+def test_one_token_more_takes_about_as_long(
+    forecaster: ServingForecaster, question: ServingQuestion, catalogue: Catalogue
+) -> None:
+    """Reading one token more takes about as long, at each length at which rows are grouped."""
+    for name, prompt in product(("l4", "h100-sxm5", "b200"), (32, 128, 2048, 8192)):
+        changed = {"device": catalogue.devices[name], "kind": "first", "interleaved": False}
+        asked = replace(question, **changed, sequences=1, prompt=prompt)
+        less, more = forecaster.seconds([asked, replace(asked, prompt=prompt + 1)])
+        assert 0.998 < more / less < 1.02, (name, prompt)
 
 
 def test_draws_of_one_model_belong_together(

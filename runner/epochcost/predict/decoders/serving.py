@@ -59,10 +59,8 @@ def _work(question: ServingQuestion) -> str:
     return "load" if question.interleaved else question.kind
 
 
-def _rounded_log_prompt(question: ServingQuestion) -> float:
-    if question.kind == "token":
-        return 0.0
-    return _PROMPT_STEP * round(math.log(max(question.prompt, 1.0)) / _PROMPT_STEP)
+def _log_prompt(question: ServingQuestion) -> float:
+    return 0.0 if question.kind == "token" else math.log(max(question.prompt, 1.0))
 
 
 _LABELS: Mapping[str, Callable[[ServingQuestion], Hashable]] = {
@@ -80,7 +78,13 @@ _LABELS: Mapping[str, Callable[[ServingQuestion], Hashable]] = {
 }
 _FEATURES: Mapping[str, Callable[[ServingQuestion], float]] = {
     "size": lambda question: math.log(question.form.active_parameters),
-    "length": _rounded_log_prompt,
+    "length": _log_prompt,
+}
+# Rows count as alike if their prompts are. Prompts of questions are not rounded, so that a prompt
+# with one token more takes about as long.
+_FEATURES_OF_ROWS: Mapping[str, Callable[[ServingQuestion], float]] = {
+    **_FEATURES,
+    "length": lambda question: _PROMPT_STEP * round(_log_prompt(question) / _PROMPT_STEP),
 }
 _SIZE, _LENGTH = ("size", 1.2), ("length", 1.5)
 ON_DEVICES_TERMS = (
@@ -222,7 +226,8 @@ class _ChipsForecaster:
         self._sources = {question.source for question in self._questions}
         self._observed = np.log([row.seconds or 1.0 for row in rows])
         self._traits_and_editions = [
-            (_trait_values(question), question.edition) for question in self._questions
+            (_trait_values(question, _FEATURES_OF_ROWS), question.edition)
+            for question in self._questions
         ]
         content = hashlib.sha256(
             repr(self._traits_and_editions).encode() + self._observed.tobytes()
@@ -242,7 +247,8 @@ class _ChipsForecaster:
     def _groups_of_alike_rows(self) -> tuple[list[ServingQuestion], Vector, Vector]:
         """Groups of alike published times: first question, median departure and size of each.
 
-        Times are alike if they agree in ``edition`` and in all ``_LABELS`` and ``_FEATURES``.
+        Times are alike if they agree in ``edition`` and in all ``_LABELS`` and
+        ``_FEATURES_OF_ROWS``.
         """
         departures = self._observed - self._fit.programs.law(self._questions)
         groups = group_by(
@@ -256,7 +262,8 @@ class _ChipsForecaster:
     def _departures(self) -> Departures:
         questions, medians, counts = self._groups_of_alike_rows
         noise = np.sqrt(_FLOOR**2 + _ROW**2 / counts)
-        return Departures(self._terms, noise, Traits.of(questions, _LABELS, _FEATURES), medians)
+        traits = Traits.of(questions, _LABELS, _FEATURES_OF_ROWS)
+        return Departures(self._terms, noise, traits, medians)
 
     def _interval_factors(self) -> dict[str, float]:
         questions = self._groups_of_alike_rows[0]
@@ -301,7 +308,7 @@ class _ChipsForecaster:
 
 def _cells(questions: Sequence[ServingQuestion]) -> tuple[Labels, list[ServingQuestion]]:
     """The index of each question's error, and a question for each error."""
-    at = numbered((_trait_values(question), question.source) for question in questions)
+    at = numbered((_trait_values(question, _FEATURES), question.source) for question in questions)
     return at, [questions[first] for first in np.unique(at, return_index=True)[1]]
 
 
@@ -309,5 +316,7 @@ def _source_deviation(question: ServingQuestion) -> float:
     return _SOURCE_OF_TOKENS if question.kind == "token" and question.count == 1 else _SOURCE
 
 
-def _trait_values(question: ServingQuestion) -> tuple[Hashable, ...]:
-    return tuple(trait(question) for trait in (*_LABELS.values(), *_FEATURES.values()))
+def _trait_values(
+    question: ServingQuestion, features: Mapping[str, Callable[[ServingQuestion], float]]
+) -> tuple[Hashable, ...]:
+    return tuple(trait(question) for trait in (*_LABELS.values(), *features.values()))
