@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -133,15 +134,25 @@ def test_machines_exchange_weights_over_a_network(market: TuningMarket) -> None:
 
 
 def test_a_small_training_has_small_steps(market: TuningMarket) -> None:
-    """No device processes more sequences at once than its part of three examples.
+    """No device processes more sequences at once than its part of three or four examples.
 
     On eight devices, a step of eight sequences takes as long as one of three.
     """
     answer = market.answer(replace(LORA, total=Decimal(3 * 64), length=64))
     for way in (offer.key.way for offer in answer.offers):
-        assert way.setting.tokens <= 64 * max(3 // way.setting.count, 1)
+        assert way.setting.tokens <= 64 * max(4 // way.setting.count, 1)
         step = way.setting.tokens * way.setting.count * way.forecast.seconds
         assert float(way.time.mean) >= step * (1 - 1e-9)
+
+
+def test_more_tokens_never_take_less_time(market: TuningMarket) -> None:
+    """A device may take two sequences at once if its part is one and a half."""
+    few = replace(LORA, method="full", model="mistral-7b", length=1024, machines=4)
+    times = [
+        market.seconds(replace(few, total=Decimal(1024 * examples))) for examples in range(4, 40, 3)
+    ]
+    for less, more in pairwise(times):
+        assert all(less[machine] <= seconds * Decimal("1.01") for machine, seconds in more.items())
 
 
 def test_full_training_of_70b_needs_large_machines(market: TuningMarket) -> None:

@@ -6,6 +6,7 @@ trainings, none of which used ONNX Runtime.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -258,8 +259,9 @@ class TuningMarket:
             fitting = [pair for pair in zip(settings, sizes, strict=True) if pair[1] <= room]
             if fitting:
                 seconds = self._forecaster.law_seconds([setting for setting, _ in fitting])
+                totals = [_tokens_of_steps(demand, setting) for setting, _ in fitting]
                 machine = self._catalogue.hardware[place.machine.hardware]
-                chosen.append((machine, *fitting[int(seconds.argmin())]))
+                chosen.append((machine, *fitting[int((seconds * totals).argmin())]))
                 continue
             needs = f"needs {memory(min(sizes))} on {_devices(settings[0].count)} {memory(room)}"
             small = Refusal(name, f"too little memory ({_UNTRIED})", needs)
@@ -270,8 +272,7 @@ class TuningMarket:
         forecasts = self._forecaster.forecasts([setting for _, setting, _ in chosen])
         ways = []
         for (machine, setting, needed), each in zip(chosen, forecasts, strict=True):
-            # A training has at least one step.
-            total = max(float(demand.total), setting.tokens * setting.count)
+            total = _tokens_of_steps(demand, setting)
             time = Time.from_floats(total * each.low, total * each.seconds, total * each.high)
             if time.high > MAX_DURATION_SECONDS:
                 refused.append(Refusal(machine.name, "may take more than 100 years"))
@@ -294,6 +295,11 @@ class TuningMarket:
         return tuple(sorted(candidates, key=_cheapest_first))
 
 
+def _tokens_of_steps(demand: TrainingDemand, setting: TrainingQuestion) -> float:
+    """The tokens of a training, or of its only step if this step is not full."""
+    return max(float(demand.total), setting.tokens * setting.count)
+
+
 def _reason_why_unable(place: Place, precision: Precision) -> str:
     least = _LEAST_CAPABILITY[precision]
     if not isinstance(place.device, Device):
@@ -311,8 +317,9 @@ def _training_layouts(
     count = place.count * demand.machines
     pretrains = demand.method == "pretraining"
     most = _MOST_OF_PRETRAINING if pretrains else _MOST_OF_FINE_TUNING
-    # A small training has fewer tokens for each device.
-    at_once = min(most, int(demand.total) // count) // demand.length
+    # A device's part of a small training, rounded up to a power of two, is enough at once.
+    part = math.ceil(demand.total / demand.length / count)
+    at_once = min(most // demand.length, 2 * part - 1)
     batches, ways = powers_of_two(max(at_once, 1)), (False, True)
     chip = chip_of(place.device, demand.precision, count=place.count)
     linked = place.count >= _LARGE_MACHINE_GPUS and chip.hops == 1
