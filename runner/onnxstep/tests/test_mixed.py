@@ -10,10 +10,10 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from graph_text import model_of_text
+from graph_text import model_of_text, session
 from onnxstep import StepOptions, TrainingStep, training_step
 from onnxstep.graphs.tensors import declared_values
-from onnxstep.mixed_precision import TYPE_OF_PRECISION, MixedBuilder
+from onnxstep.mixed_precision import TYPE_OF_PRECISION, LossScaling, MixedBuilder
 from onnxstep.reductions import reduced
 from reference_steps import Stepping, batches, convolutional, perceptron
 
@@ -126,6 +126,26 @@ def test_accumulated_gradients_equal_the_whole_batch() -> None:
     whole(batch)
     for name in ("w", "b", "v", "c", "loss_scale"):
         np.testing.assert_allclose(first.carried[name], whole.carried[name], rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("operation", ["Max(a, b)", "Min(a, b)", "Clip(a, low, high)"])
+def test_extremes_on_the_cpu_have_the_gradients_of_fp32(operation: str) -> None:
+    """In an fp16 step for the CPU, rounding hides neither Max's and Min's nor Clip's operand."""
+    model = model_of_text(
+        "g (float[8,3] x) => (float[8,3] y) <float[3] w = {0.1234, 0.3333, -0.7777}, "
+        "float[3] v = {0.9123, 1.1313, -0.5777}, float low = {-0.2}, float high = {0.2}> "
+        f"{{ a = Mul(x, w) b = Mul(x, v) y = {operation} }}"
+    )
+    x, target = np.random.default_rng(1).standard_normal((2, 8, 3)).astype(np.float32)
+    moved = {}
+    for precision in ("fp32", "fp16"):
+        scaling = LossScaling(1.0) if precision == "fp16" else None
+        options = StepOptions(loss="mse", precision=precision, loss_scaling=scaling)  # type: ignore[arg-type]
+        step = training_step(model, options)
+        stepping = Stepping(step, model, 1.0, session(step.model))
+        stepping({"x": x, "target": target})
+        moved[precision] = np.array([stepping.carried[name] for name in step.parameters])
+    np.testing.assert_allclose(moved["fp16"], moved["fp32"], atol=2e-3)
 
 
 @pytest.fixture(name="op")

@@ -8,6 +8,7 @@ import operator
 from collections.abc import Callable
 
 import numpy as np
+from onnx import TensorProto
 
 from onnxstep.builder import Builder, Value
 from onnxstep.errors import ModelError
@@ -177,7 +178,8 @@ def extremum(op: Builder, node: Node, dy: Value) -> Cotangents:
     """The gradient goes to the operand that is the result; equal ones share it, as in PyTorch."""
     if len(node.inputs) == 1:
         return dy
-    shares = [indicator(op.Equal(x, node.y), dy) for x in node.inputs if x is not None]
+    operands, y = _comparable(op, node)
+    shares = [indicator(op.Equal(x, y), dy) for x in operands if x is not None]
     part = dy / functools.reduce(operator.add, shares)
     return [part * share for share in shares]
 
@@ -187,4 +189,16 @@ def clip(op: Builder, node: Node, dy: Value) -> Cotangents:
     """The gradient goes to x within or at the bounds, as in PyTorch; bounds are not trained."""
     if node.wants(1) or node.wants(2):
         raise ModelError(f"{node.label}: bounds of Clip are not trained; freeze them")
-    return dy * indicator(op.Equal(node.x, node.y), dy)
+    operands, y = _comparable(op, node)
+    return dy * indicator(op.Equal(operands[0], y), dy)
+
+
+def _comparable(op: Builder, node: Node) -> tuple[list[Value | None], Value]:
+    """Operands and result of Max, Min or Clip, rounded alike."""
+    operands = list(node.inputs)
+    if op.provider == "cuda" or node.y.elem_type != TensorProto.FLOAT16:
+        return operands, node.y
+    # ONNX Runtime's CPU provider computes these nodes in float32, from operands that it rounded for
+    # other nodes only.
+    wide = [x and x.cast(TensorProto.FLOAT) for x in operands]
+    return wide, op.emit(node.proto.op_type, wide)[0]
