@@ -131,6 +131,13 @@ def test_a_second_adapter_is_refused() -> None:
         with_adapters(adapted, RANK, patterns=["first.weight"])
 
 
+def test_a_model_without_a_matrix_product_has_no_targets() -> None:
+    """If no weight can have an adapter, the error says so instead of listing no choices."""
+    model = model_of_text("g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Mul(x, w) }")
+    with pytest.raises(ModelError, match=r"'\*' is unknown; there is nothing to choose from"):
+        with_adapters(model, RANK)
+
+
 SECOND_PRODUCTS = {
     "floats": "y = MatMul(h, w)",
     "MatMulNBits": "y = com.microsoft.MatMulNBits <K = 32, N = 8, bits = 4, "
