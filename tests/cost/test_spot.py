@@ -105,7 +105,7 @@ def test_rounding_as_played_out(name: str, rule: BillingName) -> None:
     """The time that rounding adds is simulated within half a step and a tenth for each start.
 
     The closed form takes the last start to end anywhere in a step, and an interrupted start as if
-    the job had no end.
+    it were the first.
     """
     job, steps = JOBS[name], BILLING_RULES[rule]
     with exact_arithmetic():
@@ -123,6 +123,19 @@ def spot(amount: str = "0.36", billing: BillingName = "prorated", **terms: Any) 
         key: value if isinstance(value, bool) else Decimal(value) for key, value in terms.items()
     }
     return plan(plan="spot", amount=Decimal(amount), billing=billing, interruptions=named)
+
+
+@pytest.mark.parametrize("minutes", [1, 2, 9, 50])
+@pytest.mark.parametrize("billing", BILLING_RULES)
+def test_interruptions_never_lower_the_bill(minutes: int, billing: BillingName) -> None:
+    """A job that is shorter than the minimum costs two minimums if it is interrupted once."""
+    terms = {"checkpoint_seconds": 60, "restart_seconds": 90, "notice_seconds": 30}
+    bills = [
+        quote(spot(billing=billing, rate_per_hour=rate, **terms), Usage(Decimal(60 * minutes)))
+        for rate in ("0", "0.1", "2")
+    ]
+    totals = [bill.total for bill in bills]
+    assert totals == sorted(totals)
 
 
 @given(rented_plans(), job_seconds)

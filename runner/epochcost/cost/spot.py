@@ -265,9 +265,15 @@ def _rounding_of_interrupted_start(job: SpotJob, rule: Billing) -> Decimal:
     # With the rate r and the increment h, rounding increases the mean time of a start from 1/r to
     # h / (1 - exp(-r h)).
     stepped = step / one_minus_exp(rate * step) - 1 / rate if step else _ZERO
-    # The time beyond the minimum or the free time is again exponentially distributed.
-    below = least - one_minus_exp(rate * least) / rate
-    return below + exponential(-rate * least) * stepped
+    if not least:
+        return stepped
+    # An interrupted start ends before the job would. The time beyond the minimum or the free time
+    # is again exponentially distributed.
+    short = minimum(least, job.undisturbed)
+    ended = exponential(-rate * short)
+    below = (least - 1 / rate) * one_minus_exp(rate * short) + short * ended
+    beyond = (ended - exponential(-rate * job.undisturbed)) * stepped
+    return (below + beyond) / one_minus_exp(rate * job.undisturbed)
 
 
 @dataclass(frozen=True, slots=True)
