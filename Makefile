@@ -32,7 +32,7 @@ site: $(VENV)/report.installed  ## build the site from the results there are
 serve: $(VENV)/report.installed  ## preview the site, rebuilt when a spec or template changes
 	$(BIN)/epochcost serve
 
-test: check  ## checks and tests; 10 to 20 minutes on 2 cores
+test: check  ## checks and tests; 10 to 15 minutes on 2 cores
 	$(BIN)/pytest -m "not slow" $(WORKERS)
 
 test-all: check  ## every test, the slow ones too, on examples drawn anew; hours
