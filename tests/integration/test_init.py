@@ -87,12 +87,12 @@ def test_its_site_builds_without_a_warning(project: Path) -> None:
 
 def test_it_has_the_workflows_of_this_repository(project: Path) -> None:
     """The same workflows and scripts, and everything they call."""
-    folders = [ROOT / ".github" / name for name in ("scripts", "workflows")]
-    shared = {path for folder in folders for path in folder.iterdir() if path.is_file()}
+    ours = ROOT / ".github"
     workflows = {
-        path.relative_to(ROOT / ".github")
-        for path in shared
-        if path.stem not in {"wheel", "weekly"}
+        path.relative_to(ours)
+        for name in ("scripts", "workflows")
+        for path in (ours / name).iterdir()
+        if path.is_file() and path.stem not in {"wheel", "weekly"}
     }
     assert _files(project / ".github") == workflows
     for name in workflows:

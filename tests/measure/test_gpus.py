@@ -7,7 +7,7 @@ import pytest
 from epochcost.measure.gpus import (
     DeviceWatch,
     list_gpus,
-    misnaming,
+    misnaming_reason,
     shown_gpus,
     visible_gpus,
 )
@@ -97,7 +97,7 @@ def test_a_gpu_with_the_name_of_another_is_refused(
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if shown is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", shown)
-    reason = misnaming(device, library)
+    reason = misnaming_reason(device, library)
     assert (reason is None) == (used is None)
     assert used is None or f"makes the {used} GPU {device}" in str(reason)
 

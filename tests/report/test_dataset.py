@@ -19,7 +19,8 @@ from epochcost.report.dataset import as_parquet, data_files, dataset_table
 from epochcost.report.pages.page import Report
 from epochcost.report.ranking import contest
 from epochcost.report.tables import Table
-from report_project import HOSTILE, inputs_of
+from report_project import inputs_of
+from report_specs import HOSTILE
 
 ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(r"```python\n(.*?)```", re.DOTALL)

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epochcost.report.escape import markdown_text, one_line, page_title, with_links
-from report_project import HOSTILE, cells
+from report_project import cells
+from report_specs import HOSTILE
 
 _EXTENSIONS = ["admonition", "attr_list", "md_in_html", "tables", "toc"]
 

@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 from epochcost.report.escape import page_title
 from epochcost.report.feed import feed
 from epochcost.report.pages.page import Report
-from report_project import HOSTILE
+from report_specs import HOSTILE
 
 _ATOM = "{http://www.w3.org/2005/Atom}"
 

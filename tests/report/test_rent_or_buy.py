@@ -12,7 +12,8 @@ from epochcost.report.escape import one_line
 from epochcost.report.pages import rent_or_buy
 from epochcost.report.pages.page import Page, Report
 from epochcost.report.templates import environment, render
-from report_project import HOSTILE, REPOSITORY, inputs_of, write_project
+from report_project import REPOSITORY, inputs_of, write_project
+from report_specs import HOSTILE
 
 GPU = 'accelerators = [{ name = "Some GPU", memory_gib = 12 }]\n'
 SPECS = {

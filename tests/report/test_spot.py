@@ -11,7 +11,8 @@ from epochcost.analysis.replays import Replayed, play
 from epochcost.report.pages import spot
 from epochcost.report.pages.page import Page, Report
 from epochcost.report.templates import environment, render
-from report_project import HOSTILE, REPOSITORY, cells, inputs_of, write_project
+from report_project import REPOSITORY, cells, inputs_of, write_project
+from report_specs import HOSTILE
 
 # The dear zone is always available, the cheap one except for the minute after 10:02.
 TRACE = """time,zone,price,available

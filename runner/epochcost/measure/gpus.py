@@ -215,7 +215,7 @@ def shown_gpus(library: Library = pynvml) -> tuple[Gpu, ...]:
         return ()
 
 
-def misnaming(device: int, library: Library = pynvml) -> str | None:
+def misnaming_reason(device: int, library: Library = pynvml) -> str | None:
     """Why results of CUDA's GPU ``device`` would have another GPU's name; None if they would not.
 
     Stored results name the GPU by its number among all GPUs of the machine.
@@ -229,7 +229,7 @@ def misnaming(device: int, library: Library = pynvml) -> str | None:
         return None
     return (
         f"{VISIBLE_DEVICES} makes the {used} GPU {device}, but results would name the {named}: "
-        "unset the variable, and choose the GPU with --device"
+        "unset the variable; `run` and `ceilings` choose a GPU with --device"
     )
 
 

@@ -18,7 +18,7 @@ from types import ModuleType
 
 from epochcost import __version__
 from epochcost.errors import CapabilityError
-from epochcost.measure.gpus import misnaming
+from epochcost.measure.gpus import misnaming_reason
 from epochcost.measure.start import last_error_line, run_module
 from epochcost.results.environment import Software
 from epochcost.specs.requests import ENGINE
@@ -123,14 +123,14 @@ _REMEDY = (
 
 
 def require_cuda(device: int = 0) -> None:
-    """Raise CapabilityError unless CUDA runs a graph here, and GPU ``device`` has its own name."""
+    """Raise CapabilityError if CUDA runs no graph here, or if results would misname the GPU."""
     missing = _missing_for_cuda()
     if missing:
         raise CapabilityError(
             "provider cuda: expected a usable GPU; this machine lacks "
             f"{'; '.join(missing)}: {_REMEDY}"
         )
-    if reason := misnaming(device):
+    if reason := misnaming_reason(device):
         raise CapabilityError(f"provider cuda: {reason}")
 
 

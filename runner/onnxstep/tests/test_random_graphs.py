@@ -187,7 +187,7 @@ def _slopes_or_reject(model: onnx.ModelProto, inputs: dict[str, np.ndarray], see
         reject()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=400, deadline=None)
 @given(models(), st.integers(0, 2**32 - 1))
 def test_gradients_of_random_graphs(model: onnx.ModelProto, seed: int) -> None:
     """The gradients of a random graph agree with finite differences along a random direction."""

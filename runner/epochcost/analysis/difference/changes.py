@@ -248,12 +248,12 @@ class Publication:
             return str(error)
 
     def _has_only_files_of(self, snapshot: Snapshot, now: Revision) -> bool:
-        """Whether the same files give the same costs; results that git ignores are other files."""
+        """Whether ``now`` was read from the snapshot's files alone, and not from ignored ones."""
         files = in_working_tree(self.project).files
-        read = {Path(path).absolute() for path in now.inputs.files}
-        return files == snapshot.files and read <= {
-            self.project.absolute() / path for path in files
-        }
+        known = {self.project.absolute() / path for path in files}
+        return files == snapshot.files and known.issuperset(
+            path.absolute() for path in now.inputs.files
+        )
 
 
 def publication(project: Path, since: str) -> Publication:
