@@ -14,8 +14,8 @@ from epochcost.cost.market import Market
 from epochcost.cost.money import exact_arithmetic
 from epochcost.cost.replay import (
     MovingJob,
-    Outcome,
     Policy,
+    Replays,
     compare_policies,
     evenly_spaced_starts,
     expected_cost,
@@ -61,12 +61,12 @@ def market(zones: dict[str, Prices]) -> Market:
     return Market(Trace(rows, "USD", 0.0, len(zones["a"]) * HOUR))
 
 
-def play(policy: Policy, job: MovingJob = JOB, hour: float = 0, **zones: Prices) -> Outcome:
+def play(policy: Policy, job: MovingJob = JOB, hour: float = 0, **zones: Prices) -> Replays:
     """Replay a job from a single start."""
     return replay(market(zones or ZONES), job, policy, np.array([hour * HOUR]))
 
 
-def check(got: Outcome, cost: float, hours: float, interruptions: int, moves: int) -> None:
+def check(got: Replays, cost: float, hours: float, interruptions: int, moves: int) -> None:
     """Require the figures of a single start."""
     assert got.finished.all()
     assert got.cost[0] == pytest.approx(cost, abs=1e-9)

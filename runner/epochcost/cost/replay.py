@@ -64,31 +64,44 @@ class MovingJob:
         return None if rate is None else rate * self.work_seconds / SECONDS_PER_HOUR
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Moment:
-    """State of many replayed jobs when a policy decides in which zone each job continues.
+class Replays:
+    """State of a job's replays, as arrays with an item for each of its start times ``starts``.
 
-    Each array has an item for each start time of ``job``; times are in seconds. ``column`` is the
-    index of the price period in ``market``. ``zone`` is where the job ran last. ``begun`` is True
-    after the first start, ``running`` if the job has a machine. ``remaining`` is the work left.
+    Times are in seconds. A policy reads the state when it decides in which zone each job continues.
+    ``column`` is the index of the price period in ``market``. ``zone`` is where the job ran last.
+    ``begun`` is True after the first start, ``running`` if the job has a machine. ``remaining`` is
+    the work left. ``cost``, ``interruptions`` and ``moves`` are totals so far. A job whose trace
+    ended before it did is never ``finished``.
     """
 
-    market: Market
-    job: MovingJob
-    now: Floats
-    column: Indices
-    zone: Indices
-    begun: Flags
-    running: Flags
-    remaining: Floats
-    elapsed: Floats
+    def __init__(self, market: Market, job: MovingJob, starts: Floats, home: int | None) -> None:
+        self.market, self.job, self.starts = market, job, starts
+        count = len(starts)
+        self.now = starts.astype(np.float64)
+        self.column = market.column(starts)
+        self.cost = np.zeros(count)
+        self.interruptions, self.moves = np.zeros(count, np.intp), np.zeros(count, np.intp)
+        self.finished = np.zeros(count, np.bool_)
+        self.remaining = np.full(count, job.work_seconds)
+        self.zone = market.cheapest[self.column] if home is None else np.full(count, home)
+        self.begun, self.running = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
+
+    @property
+    def active(self) -> Flags:
+        """Whether each job still runs or waits within the trace."""
+        active: Flags = ~self.finished & (self.now <= self.market.end)
+        return active
+
+    @property
+    def elapsed(self) -> Floats:
+        """Seconds since each job's start time."""
+        return self.now - self.starts
 
     @property
     def cheapest(self) -> Indices:
         """Cheapest zone for each job now; the zone where the job ran last if no zone is cheaper."""
-        best, rate = self.market.cheapest[self.column], self.market.rate
-        own_is_best = rate[self.zone, self.column] <= rate[best, self.column]
-        return np.where(own_is_best, self.zone, best)
+        best = self.market.cheapest[self.column]
+        return np.where(self.price(self.zone) <= self.price(best), self.zone, best)
 
     def price(self, zone: Indices) -> Floats:
         """Current hourly price for each job in the zone that ``zone`` gives for the job."""
@@ -108,45 +121,82 @@ class Moment:
         interval = self.job.interval_seconds
         return np.where(self.remaining > interval, interval + self.job.save_seconds, self.remaining)
 
+    def advance(self, policy: Policy) -> None:
+        """Continue each active job in the zone that ``policy`` chooses, until its next decision."""
+        self.column = self.market.column(self.now)
+        zone, active = policy(self), self.active
+        hired = active & (zone == ON_DEMAND)
+        on_spot = active & ~hired & np.isfinite(self.price(zone))
+        waits = active & ~hired & ~on_spot
+        self._finish_on_demand(hired)
+        self.now[waits] = self.market.change[self.column[waits]]
+        self._run_to_next_stop(zone, on_spot)
+
+    def _run_to_next_stop(self, zone: Indices, on_spot: Flags) -> None:
+        """Run each job in its zone until a checkpoint, the job's end or an interruption."""
+        market, job = self.market, self.job
+        moved = (self.begun & (zone != self.zone))[on_spot]
+        finish = (self.now + self.delay(zone) + self.stretch)[on_spot]
+        until = market.until[zone, self.column][on_spot]
+        zone, now, remaining = zone[on_spot], self.now[on_spot], self.remaining[on_spot]
+        saved = finish <= until
+        stop = np.where(saved, finish, until)
+        self.cost[on_spot] += market.amounts(zone, now, np.minimum(stop, market.end))
+        self.cost[on_spot] += moved * job.move_charge
+        self.moves[on_spot] += moved
+        remaining = np.maximum(remaining - saved * job.interval_seconds, 0.0)
+        self.interruptions[on_spot] += (remaining > 0) & (stop == until)
+        self.now[on_spot], self.zone[on_spot], self.remaining[on_spot] = stop, zone, remaining
+        self.begun[on_spot], self.running[on_spot] = True, stop < until
+        self.finished[on_spot] = (remaining == 0) & (stop <= market.end)
+
+    def _finish_on_demand(self, hired: Flags) -> None:
+        # On-demand machines have the same price after the trace's end.
+        if hired.any():
+            job = self.job
+            assert job.on_demand_per_hour is not None, "a job that falls back has a price on demand"
+            seconds = self.remaining[hired] + self.begun[hired] * job.restart_seconds
+            self.cost[hired] += seconds * job.on_demand_per_hour / SECONDS_PER_HOUR
+            self.now[hired] += seconds
+            self.finished[hired] = True
+
 
 # Returns the zone in which each job continues, or ON_DEMAND.
-Policy = Callable[[Moment], Indices]
+Policy = Callable[[Replays], Indices]
 
 
-def stay(moment: Moment) -> Indices:
+def stay(replays: Replays) -> Indices:
     """Policy: stay in the zone of the first start, and wait for a machine in that zone."""
-    return moment.zone
+    return replays.zone
 
 
-def move_when_interrupted(moment: Moment) -> Indices:
+def move_when_interrupted(replays: Replays) -> Indices:
     """Policy: continue in the cheapest zone after an interruption."""
-    return np.where(moment.running, moment.zone, moment.cheapest)
+    return np.where(replays.running, replays.zone, replays.cheapest)
 
 
-def move_when_it_pays(moment: Moment) -> Indices:
+def move_when_it_pays(replays: Replays) -> Indices:
     """Policy: move if interrupted, or if the move costs less than it saves at current prices."""
-    job, best = moment.job, moment.cheapest
+    job, best = replays.job, replays.cheapest
     pause = job.restart_seconds + job.move_seconds
-    # A zone without machines has an infinite price; the difference of two is invalid.
-    with np.errstate(invalid="ignore"):
-        gained = (moment.price(moment.zone) - moment.price(best)) * moment.remaining
-        lost = job.move_charge * SECONDS_PER_HOUR + pause * moment.price(best)
-    return np.where(moment.running & ~(gained > lost), moment.zone, best)
+    gained = (replays.price(replays.zone) - replays.price(best)) * replays.remaining
+    lost = job.move_charge * SECONDS_PER_HOUR + pause * replays.price(best)
+    return np.where(replays.running & ~(gained > lost), replays.zone, best)
 
 
-def fall_back_on_demand(moment: Moment) -> Indices:
+def fall_back_on_demand(replays: Replays) -> Indices:
     """Policy: move if interrupted, and finish on demand before the deadline is at risk.
 
     A job switches to an on-demand machine if a switch at the next decision could miss the deadline.
     With a spot machine, the next decision is at the next checkpoint or interruption. Without one,
     it is at the next change of price or availability in any zone.
     """
-    job, zone = moment.job, move_when_interrupted(moment)
+    job, zone = replays.job, move_when_interrupted(replays)
     assert job.deadline_seconds is not None, "a job that falls back has a deadline"
-    there = np.isfinite(moment.price(zone))
-    waits = moment.market.change[moment.column] - moment.now
-    later = moment.elapsed + np.where(there, moment.delay(zone) + moment.stretch, waits)
-    late = later > job.deadline_seconds - job.restart_seconds - moment.remaining
+    there = np.isfinite(replays.price(zone))
+    waits = replays.market.change[replays.column] - replays.now
+    later = replays.elapsed + np.where(there, replays.delay(zone) + replays.stretch, waits)
+    late = later > job.deadline_seconds - job.restart_seconds - replays.remaining
     return np.where(late, ON_DEMAND, zone)
 
 
@@ -161,100 +211,19 @@ POLICIES: Mapping[str, Policy] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Outcome:
-    """Arrays with cost, time and events of the replayed job, with an item for each start time.
-
-    ``elapsed`` is in seconds. If ``finished`` is False, the trace ended before the job.
-    """
-
-    cost: Floats
-    elapsed: Floats
-    interruptions: Indices
-    moves: Indices
-    finished: Flags
-
-
 def replay(
     market: Market, job: MovingJob, policy: Policy, starts: Floats, home: int | None = None
-) -> Outcome:
+) -> Replays:
     """Replay a job from each of the times ``starts``, in seconds from the trace's start.
 
     ``home`` is the index of the zone that the policy gets first; None means the cheapest zone then.
     """
-    runs = _ReplayState(market, job, starts, home)
-    while runs.unfinished.size:
-        runs.advance(policy)
-    return Outcome(runs.cost, runs.now - starts, runs.interruptions, runs.moves, runs.finished)
-
-
-class _ReplayState:
-    """State of a job's replays, one for each start time: arrays, and indices of ``unfinished``."""
-
-    def __init__(self, market: Market, job: MovingJob, starts: Floats, home: int | None) -> None:
-        self._market, self._job, self._starts = market, job, starts
-        count = len(starts)
-        self.unfinished: Indices = np.arange(count)
-        self.now = starts.astype(np.float64)
-        self.cost = np.zeros(count)
-        self.interruptions, self.moves = np.zeros(count, np.intp), np.zeros(count, np.intp)
-        self.finished = np.zeros(count, np.bool_)
-        self._remaining = np.full(count, job.work_seconds)
-        begin = market.cheapest[market.column(starts)]
-        self._zone = begin if home is None else np.full(count, home)
-        self._begun, self._running = np.zeros(count, np.bool_), np.zeros(count, np.bool_)
-
-    def advance(self, policy: Policy) -> None:
-        market, who = self._market, self.unfinished
-        now = self.now[who]
-        moment = Moment(
-            market,
-            self._job,
-            now,
-            market.column(now),
-            self._zone[who],
-            self._begun[who],
-            self._running[who],
-            self._remaining[who],
-            now - self._starts[who],
-        )
-        zone = policy(moment)
-        hired = zone == ON_DEMAND
-        on_spot = ~hired & np.isfinite(moment.price(zone))
-        waits = ~hired & ~on_spot
-        self._finish_on_demand(who[hired])
-        self.now[who[waits]] = market.change[moment.column[waits]]
-        self._run_to_next_stop(moment, zone, on_spot)
-        # On-demand machines have the same price after the trace's end.
-        self.finished[who] &= hired | (self.now[who] <= market.end)
-        self.unfinished = who[(self.now[who] <= market.end) & ~self.finished[who]]
-
-    def _run_to_next_stop(self, moment: Moment, zone: Indices, on_spot: Flags) -> None:
-        """Run each job in its zone until a checkpoint, the job's end or an interruption."""
-        market, job, who = self._market, self._job, self.unfinished[on_spot]
-        moved = (moment.begun & (zone != moment.zone))[on_spot]
-        finish = (moment.now + moment.delay(zone) + moment.stretch)[on_spot]
-        until = market.until[zone, moment.column][on_spot]
-        zone, now, remaining = zone[on_spot], moment.now[on_spot], moment.remaining[on_spot]
-        saved = finish <= until
-        stop = np.where(saved, finish, until)
-        self.cost[who] += market.amounts(zone, now, np.minimum(stop, market.end))
-        self.cost[who] += moved * job.move_charge
-        self.moves[who] += moved
-        remaining = np.maximum(remaining - saved * job.interval_seconds, 0.0)
-        self.interruptions[who] += (remaining > 0) & (stop == until)
-        self.now[who], self._zone[who], self._remaining[who] = stop, zone, remaining
-        self._begun[who], self._running[who] = True, stop < until
-        self.finished[who] = remaining == 0
-
-    def _finish_on_demand(self, who: Indices) -> None:
-        job = self._job
-        if who.size:
-            assert job.on_demand_per_hour is not None, "a job that falls back has a price on demand"
-            hired = self._remaining[who] + self._begun[who] * job.restart_seconds
-            self.cost[who] += hired * job.on_demand_per_hour / SECONDS_PER_HOUR
-            self.now[who] += hired
-            self.finished[who] = True
+    replays = Replays(market, job, starts, home)
+    # Where no machine is left, prices and times are infinite, and their differences invalid.
+    with np.errstate(invalid="ignore"):
+        while replays.active.any():
+            replays.advance(policy)
+    return replays
 
 
 def evenly_spaced_starts(market: Market, job: MovingJob, count: int) -> Floats:
@@ -370,7 +339,7 @@ def compare_policies(market: Market, job: MovingJob, count: int) -> tuple[Policy
     )
 
 
-def _ranking_key(outcome: Outcome) -> tuple[float, float]:
+def _ranking_key(outcome: Replays) -> tuple[float, float]:
     # Most finished jobs first, then the lowest mean cost.
     ended = outcome.cost[outcome.finished]
     return -float(outcome.finished.sum()), float(ended.mean()) if ended.size else 0.0
