@@ -26,7 +26,7 @@ import tomli
 
 from crowding import crowded
 from damaged_specs import corpus, damaged
-from epochcost.analysis.inputs import missing_spec, read_inputs
+from epochcost.analysis.inputs import missing_specs, read_inputs
 from epochcost.cli.check import check_specs
 from epochcost.cli.request_comment import markdown, read_comment
 from epochcost.report.site import build
@@ -156,7 +156,7 @@ class Project:
         results += [make_result(hardware=one, fingerprint="beef" * 4) for one in known["hardware"]]
         # A mutant without [training] has no training to measure.
         catalogue = load_catalogue(self.folder)
-        store_results(self.folder, [r for r in results if not missing_spec(r, catalogue)])
+        store_results(self.folder, [r for r in results if not any(missing_specs(r, catalogue))])
 
     def _site(self) -> str:
         site = self.folder / "site"

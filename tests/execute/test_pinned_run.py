@@ -14,8 +14,9 @@ from epochcost.execute.run import run_trials
 from epochcost.measure.cpu import usable_cpus
 from epochcost.measure.pinning import NO_PINNING, why_not_pinned
 from epochcost.plan.make import LeftOut, Plan, RunRequest
-from epochcost.results.store import ResultStore, load_all
+from epochcost.results.store import ResultStore
 from epochcost.specs.loader import load_catalogue
+from sound_results import sound_results
 from tiny_project import write_tiny_project
 
 pins = pytest.mark.skipif(why_not_pinned() is not None, reason="this system pins no process")
@@ -56,7 +57,7 @@ def test_a_pinned_trial_is_stored_with_its_cpu(tmp_path: Path) -> None:
     assert conditions.others_cpus is None or conditions.others_cpus <= 1.1 * len(
         pinned.affected_cpus
     )
-    assert {one.trial_id for one in load_all(store.folder).results} == {one.id for one in trials}
+    assert {one.trial_id for one in sound_results(store.folder)} == {one.id for one in trials}
 
 
 def test_a_system_that_cannot_pin_leaves_the_trial_out(
@@ -109,5 +110,5 @@ def test_a_run_pins_as_it_is_asked(
     command = ("run", "--provider", "cpu", "--vcpus", "1", "--results", "kept", "--no-ceilings")
     assert exit_code(*command) == 0
     assert "tiny inference cpu batch 1, 1 vCPU" in capsys.readouterr().out
-    (result,) = load_all(Path("kept")).results
+    (result,) = sound_results(Path("kept"))
     assert result.measurement.pinning is not None

@@ -31,7 +31,7 @@ from epochcost.measure.trial import OnProgress, Worker
 from epochcost.plan.make import Plan, RunRequest
 from epochcost.plan.trial import Trial
 from epochcost.results.records import FORMAT_VERSION, Measurement
-from epochcost.results.store import ResultStore, load_all
+from epochcost.results.store import ResultStore
 from epochcost.specs.loader import load_catalogue
 from sound_results import sound_results
 from tiny_project import write_tiny_project
@@ -93,7 +93,7 @@ def test_a_failed_trial_does_not_stop_the_others(assignment: Assignment) -> None
     assert isinstance(failed, Failed)
     assert "changed after the run was planned" in str(failed.error)
     assert isinstance(finished, Finished)
-    assert load_all(assignment.store.folder).results == (finished.result,)
+    assert sound_results(assignment.store.folder) == (finished.result,)
     assert [event for event in events if isinstance(event, Started)] == [
         Started(trials[0], 1, 2),
         Started(trials[1], 2, 2),
@@ -127,7 +127,7 @@ def test_without_resume_a_trial_is_measured_again(assignment: Assignment) -> Non
     (second,) = run_trials(once, ignore)
     assert isinstance(first, Finished)
     assert isinstance(second, Finished)
-    assert load_all(assignment.store.folder).results == (second.result,)
+    assert sound_results(assignment.store.folder) == (second.result,)
     assert second.result.measurement.started_at > first.result.measurement.started_at
 
 
@@ -169,7 +169,7 @@ def test_a_machine_taken_as_is_is_marked(assignment: Assignment) -> None:
     )
     (outcome,) = run_trials(once, ignore)
     assert isinstance(outcome, Finished)
-    (stored,) = load_all(assignment.store.folder).results
+    (stored,) = sound_results(assignment.store.folder)
     assert len(stored.contradictions) == 1
     assert stored.contradictions[0].endswith("logical CPUs, not 4099")
 
@@ -202,7 +202,7 @@ def test_rounds_interleave_the_trials(assignment: Assignment) -> None:
         assert min(measured.samples_by_round) >= 10
         times = [one.started_at for one in measured.rounds]
         assert times == sorted(times)
-    stored = load_all(assignment.store.folder).results
+    stored = sound_results(assignment.store.folder)
     assert {one.trial_id: one for one in stored} == {
         outcome.trial.id: outcome.result for outcome in outcomes if isinstance(outcome, Finished)
     }
@@ -254,7 +254,7 @@ def test_resuming_measures_a_refused_result_again(assignment: Assignment) -> Non
     once.store.write(first.result.model_copy(update={"measurement": refused}))
     (second,) = run_trials(replace(once, resume=True), ignore)
     assert isinstance(second, Finished)
-    assert load_all(once.store.folder).results == (second.result,)
+    assert sound_results(once.store.folder) == (second.result,)
 
 
 def test_a_trial_that_fails_in_a_later_round_keeps_the_earlier(assignment: Assignment) -> None:

@@ -26,9 +26,10 @@ from epochcost.plan.sweep import Sweep
 from epochcost.plan.trial import Trial
 from epochcost.results.rounds import round_count
 from epochcost.results.sidecars import BatchLimit
-from epochcost.results.store import ResultStore, load_all, load_sidecars
+from epochcost.results.store import ResultStore, load_sidecars
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.study import Mode
+from sound_results import sound_results
 from tiny_project import write_tiny_project
 
 ROOT = Path(__file__).parents[2]
@@ -83,7 +84,7 @@ def test_memory_ends_in_earnest(
     assert {one.batch_size for one in limit.failed} == {
         event.trial.batch_size for event in events if isinstance(event, Exhausted)
     }
-    stored = {one.trial.batch_size: one for one in load_all(tmp_path).results}
+    stored = {one.trial.batch_size: one for one in sound_results(tmp_path)}
     assert tuple(sorted(stored)) == limit.sizes
     held = [stored[size].peak_bytes for size in limit.sizes]
     # The limit is of a process's own data; what it held has pages of libraries too.
@@ -117,7 +118,7 @@ def test_later_rounds_repeat_what_ran(assignment: Assignment) -> None:
     assert all(isinstance(outcome, Finished) for outcome in outcomes)
     kept = [event.trial.batch_size for event in events if isinstance(event, RoundStored)]
     assert kept == [2, 4, 8]
-    stored = load_all(assignment.store.folder).results
+    stored = sound_results(assignment.store.folder)
     assert [len(result.measurement.rounds) for result in stored] == [2, 2, 2]
     (limit,) = load_sidecars(assignment.store.folder, BatchLimit).records.values()
     assert (limit.cause, limit.sizes, limit.failed) == ("maximum", (2, 4, 8), ())
@@ -130,7 +131,7 @@ def test_a_listed_size_keeps_its_larger_number_of_rounds(assignment: Assignment)
     plan = Plan((listed,), rounds={listed.id: 3}, sweeps=(replace(sweep, largest=4, rounds=1),))
     outcomes = run_trials(replace(assignment, plan=plan), lambda _: None)
     assert all(isinstance(outcome, Finished) for outcome in outcomes)
-    stored = load_all(assignment.store.folder).results
+    stored = sound_results(assignment.store.folder)
     rounds = {one.trial.batch_size: round_count(one.measurement) for one in stored}
     assert rounds == {2: 3, 4: 1}
 
@@ -146,7 +147,7 @@ def test_an_interrupted_sweep_goes_on(assignment: Assignment) -> None:
     assert started_at[2] < started_at[4] < started_at[8]
     kept = [event for event in events if isinstance(event, RoundStored)]
     assert [len(event.result.measurement.rounds) for event in kept] == [0, 0, 1]
-    stored = load_all(assignment.store.folder).results
+    stored = sound_results(assignment.store.folder)
     assert [len(result.measurement.rounds) for result in stored] == [2, 2, 2]
 
 

@@ -12,7 +12,7 @@ import pytest
 from epochcost.results.ceilings import Ceilings, find_ceilings
 from epochcost.results.environment import Environment
 from epochcost.results.records import Result
-from epochcost.results.store import load_all, load_sidecars, write_sidecar
+from epochcost.results.store import Loaded, load_all, load_sidecars, write_sidecar
 from kept_ceilings import make_ceilings
 
 MakeResult = Callable[..., Result]
@@ -40,7 +40,7 @@ def test_ceilings_are_kept_beside_results(tmp_path: Path, environment: Environme
     kept = make_ceilings(environment)
     path = write_sidecar(tmp_path, kept)
     assert path == tmp_path / "local" / "ceilings" / "cpu-f00d.json"
-    assert load_all(tmp_path).results == load_all(tmp_path).faults == ()
+    assert load_all(tmp_path) == Loaded({}, ())
     assert load_sidecars(tmp_path, Ceilings).records == {path: kept}
     assert find_ceilings(tmp_path, "local", "cpu", environment) == kept
     other = environment.model_copy(update={"runtime": "onnxruntime==1.20.1"})

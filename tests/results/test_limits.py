@@ -12,7 +12,7 @@ import pytest
 
 from epochcost.results.records import Result
 from epochcost.results.sidecars import LIMIT_VERSION, BatchLimit, FailedSize
-from epochcost.results.store import load_all, load_sidecars, write_sidecar
+from epochcost.results.store import Loaded, load_all, load_sidecars, write_sidecar
 
 MakeResult = Callable[..., Result]
 
@@ -40,7 +40,7 @@ def test_a_limit_is_kept_beside_results(tmp_path: Path, limit: BatchLimit) -> No
     path = write_sidecar(tmp_path, limit)
     assert path == tmp_path / "local" / "limits" / path.name
     assert path.name.startswith("net-training-cpu-")
-    assert load_all(tmp_path).results == load_all(tmp_path).faults == ()
+    assert load_all(tmp_path) == Loaded({}, ())
     assert tuple(load_sidecars(tmp_path, BatchLimit).records.values()) == (limit,)
     assert limit.largest_that_ran == 120
     assert tuple(load_sidecars(tmp_path / "none", BatchLimit).records.values()) == ()

@@ -13,7 +13,7 @@ import pytest
 from epochcost.errors import InputError
 from epochcost.results.reported import ReportedRun, Terms, reported_runs
 from epochcost.results.sidecar_faults import sidecar_faults
-from epochcost.results.store import load_all, load_sidecars, write_sidecar
+from epochcost.results.store import Loaded, load_all, load_sidecars, write_sidecar
 from epochcost.specs.catalogue import Catalogue
 from tool_exports import AGGREGATE, GUIDELLM, VLLM, rack_project, write_export
 
@@ -88,7 +88,7 @@ def test_runs_are_stored_beside_results(catalogue: Catalogue, tmp_path: Path) ->
         records = reported(catalogue, export, gpu_hour=Decimal(rate), precision="fp8")
         paths = [write_sidecar(root, record) for record in records]
     assert [path.parent for path in paths] == [root / "rack/reported"] * 3
-    assert load_all(root).results == load_all(root).faults == ()
+    assert load_all(root) == Loaded({}, ())
     assert tuple(load_sidecars(root, ReportedRun).records.values()) == records
     assert {(record.terms.gpu_hour, record.terms.precision) for record in records} == {(3, "fp8")}
     assert list(sidecar_faults(catalogue, root, NOW)) == []

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from epochcost.measure.environment import detect_environment
 from epochcost.results.records import Result
 from epochcost.results.sidecar_faults import sidecar_faults
-from epochcost.results.store import load_all, load_sidecars, write_sidecar
+from epochcost.results.store import Loaded, load_all, load_sidecars, write_sidecar
 from epochcost.results.trainings import Point, Repeat, Trainings, spread
 from epochcost.specs.loader import load_catalogue
 
@@ -82,7 +82,7 @@ def test_trainings_are_kept_beside_results(tmp_path: Path, make: Callable[..., T
     kept = make()
     path = write_sidecar(tmp_path, kept)
     assert path == tmp_path / "local" / "trainings" / "tiny-digits-cpu-b32-01234567-f00d.json"
-    assert load_all(tmp_path).results == load_all(tmp_path).faults == ()
+    assert load_all(tmp_path) == Loaded({}, ())
     assert load_sidecars(tmp_path, Trainings).records == {path: kept}
 
 

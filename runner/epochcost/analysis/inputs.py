@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
 from pathlib import Path
@@ -19,12 +19,13 @@ from epochcost.analysis.machines import Machine, measured_machine
 from epochcost.errors import ResultError
 from epochcost.plan.trial import Trial
 from epochcost.results.ceilings import Ceilings
-from epochcost.results.checks import unknown_machine
+from epochcost.results.checks import unknown_machine, unknown_model
+from epochcost.results.fields import RecordT
 from epochcost.results.records import Result
 from epochcost.results.reported import ReportedRun, spec_faults
 from epochcost.results.rounds import without_disturbed_rounds
 from epochcost.results.sidecars import BatchLimit
-from epochcost.results.store import Sidecar, SidecarT, load_all, load_sidecars
+from epochcost.results.store import Loaded, Sidecar, SidecarT, load_all, load_sidecars
 from epochcost.results.trainings import Trainings
 from epochcost.specs.catalogue import Catalogue
 
@@ -211,28 +212,39 @@ def read_inputs(
 ) -> Inputs:
     """Read a project's records; faulty files are left out and listed in ``Inputs.problems``."""
     problems: list[str] = []
-    stored = [file for folder in results for file in _stored(folder, catalogue, problems)]
-    ceilings = _read_sound_records(
-        results, Ceilings, problems, lambda record: unknown_machine(catalogue, record.hardware)
+
+    def sidecars(
+        kind: type[SidecarT], faults_of: Callable[[SidecarT], Iterator[str]] = lambda _: iter(())
+    ) -> dict[Path, SidecarT]:
+        loads = (load_sidecars(folder, kind) for folder in results)
+        return _sound_records(loads, problems, faults_of)
+
+    stored = _sound_records(
+        map(load_all, results), problems, lambda result: missing_specs(result, catalogue)
     )
-    limits = _read_sound_records(results, BatchLimit, problems)
-    trainings = _read_sound_records(results, Trainings, problems)
-    reported = _read_sound_records(
-        results, ReportedRun, problems, lambda run: next(spec_faults(catalogue, run), None)
-    )
+    ceilings = sidecars(Ceilings, lambda record: unknown_machine(catalogue, record.hardware))
+    limits, trainings = sidecars(BatchLimit), sidecars(Trainings)
+    reported = sidecars(ReportedRun, lambda run: spec_faults(catalogue, run))
     ratios = StepRatios(models={})
     try:
         ratios = read_ratios(docs / RATIOS_FILE)
     except ResultError as error:
         problems.append(str(error))
-    declared = _declared_machine_by_host(catalogue, stored)
+    declared = _declared_machine_by_host(catalogue, stored.values())
 
     def moved(record: HostedT) -> HostedT:
         return _with_declared_machine(record, catalogue, declared)
 
     return Inputs(
         catalogue,
-        tuple(replace(file, result=moved(file.result)) for file in stored),
+        tuple(
+            StoredResult(
+                without_disturbed_rounds(moved(result)),
+                path,
+                f"{RESULTS_URI}/{result.hardware}/{path.name}",
+            )
+            for path, result in stored.items()
+        ),
         ratios,
         tuple(problems),
         {path: moved(limit) for path, limit in limits.items()},
@@ -247,16 +259,14 @@ def read_inputs(
     )
 
 
-def _declared_machine_by_host(
-    catalogue: Catalogue, stored: Iterable[StoredResult]
-) -> Mapping[str, str]:
+def _declared_machine_by_host(catalogue: Catalogue, stored: Iterable[Result]) -> Mapping[str, str]:
     """Map each host (a computer, by its fingerprint) to the declared machine that its results name.
 
     The spec of a declared machine states CPU and memory. Results that contradict the spec are
     ignored. A host whose results name several declared machines is left out.
     """
     declared: dict[str, set[str]] = {}
-    for result in (file.result for file in stored if not file.result.contradictions):
+    for result in (each for each in stored if not each.contradictions):
         if not catalogue.hardware[result.hardware].detected:
             declared.setdefault(result.environment.fingerprint, set()).add(result.hardware)
     return {host: next(iter(names)) for host, names in declared.items() if len(names) == 1}
@@ -273,18 +283,17 @@ def _with_declared_machine(
     return record.model_copy(update={"hardware": machine})
 
 
-def _read_sound_records(
-    folders: Iterable[Path],
-    kind: type[SidecarT],
+def _sound_records(
+    loads: Iterable[Loaded[RecordT]],
     problems: list[str],
-    fault_of: Callable[[SidecarT], str | None] = lambda _: None,
-) -> dict[Path, SidecarT]:
-    """Read valid records for which ``fault_of`` returns None; report others in ``problems``."""
-    sound: dict[Path, SidecarT] = {}
-    for loaded in (load_sidecars(folder, kind) for folder in folders):
+    faults_of: Callable[[RecordT], Iterator[str]],
+) -> dict[Path, RecordT]:
+    """The records for which ``faults_of`` yields nothing; report others in ``problems``."""
+    sound: dict[Path, RecordT] = {}
+    for loaded in loads:
         problems += [f"{fault} (left out of the site)" for fault in loaded.faults]
         for path, record in loaded.records.items():
-            if fault := fault_of(record):
+            if fault := next(faults_of(record), None):
                 problems.append(f"{path}: {fault} (left out of the site)")
             else:
                 sound[path] = record
@@ -296,28 +305,7 @@ def uri_of(path: Path, record: Sidecar) -> str:
     return f"{RESULTS_URI}/{record.hardware}/{record.folder}/{path.name}"
 
 
-def _stored(folder: Path, catalogue: Catalogue, problems: list[str]) -> Iterator[StoredResult]:
-    loaded = load_all(folder)
-    problems += [f"{fault} (left out of the site)" for fault in loaded.faults]
-    for path, result in zip(loaded.files, loaded.results, strict=True):
-        reason = missing_spec(result, catalogue)
-        if reason:
-            problems.append(f"{path}: {reason} (left out of the site)")
-        else:
-            yield StoredResult(
-                without_disturbed_rounds(result),
-                path,
-                f"{RESULTS_URI}/{result.hardware}/{path.name}",
-            )
-
-
-def missing_spec(result: Result, catalogue: Catalogue) -> str | None:
-    """A message if the catalogue lacks a spec that the result names; None otherwise."""
-    model = catalogue.models.get(result.trial.model)
-    if model is None:
-        return f"expected a model with a spec, got {result.trial.model!r:.80}"
-    if result.trial.mode == "training" and model.training is None:
-        return f"expected a model whose spec has [training], got {result.trial.model!r:.80}"
-    if result.hardware not in catalogue.hardware:
-        return f"expected a machine with a spec, got {result.hardware!r:.80}"
-    return None
+def missing_specs(result: Result, catalogue: Catalogue) -> Iterator[str]:
+    """Yield a message for each spec that the result names and the catalogue lacks."""
+    yield from unknown_model(catalogue, result.trial)
+    yield from unknown_machine(catalogue, result.hardware)

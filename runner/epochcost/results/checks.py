@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from epochcost.plan.trial import Trial
 from epochcost.results.environment import Environment, fingerprint
 from epochcost.results.plausibility import FlopsByModel, contradictions, example_flops, peak_flops
 from epochcost.results.records import Result
@@ -49,60 +50,64 @@ class Claim:
 
 @dataclass(frozen=True)
 class Check:
-    """A check for the mistake ``catches``; ``fault`` returns a message, or None without a fault."""
+    """A check for the mistake ``catches``; ``faults`` yields a message if a result has it."""
 
     name: str
     catches: str
-    fault: Callable[[Claim], str | None]
+    faults: Callable[[Claim], Iterator[str]]
 
 
 def first_fault(claim: Claim) -> str | None:
     """The message of the first check that refuses a result; None if all checks pass."""
-    return next(filter(None, (check.fault(claim) for check in CHECKS)), None)
+    return next((fault for check in CHECKS for fault in check.faults(claim)), None)
 
 
-def _model(claim: Claim) -> str | None:
-    trial = claim.result.trial
-    model = claim.catalogue.models.get(trial.model)
-    if model is not None and (trial.mode == "inference" or model.training is not None):
-        return None
-    return f"model: expected a model whose spec has {trial.mode}, got {trial.model!r:.80}"
+def _model(claim: Claim) -> Iterator[str]:
+    yield from unknown_model(claim.catalogue, claim.result.trial)
 
 
-def _hardware(claim: Claim) -> str | None:
-    return unknown_machine(claim.catalogue, claim.result.hardware)
+def unknown_model(catalogue: Catalogue, trial: Trial) -> Iterator[str]:
+    """Yield a message if the catalogue has no spec of the trial's model, with the trial's mode."""
+    model = catalogue.models.get(trial.model)
+    if model is None or (trial.mode == "training" and model.training is None):
+        yield f"model: expected a model whose spec has {trial.mode}, got {trial.model!r:.80}"
 
 
-def unknown_machine(catalogue: Catalogue, hardware: str) -> str | None:
-    """A message if the catalogue has no spec of the machine, else None."""
-    if hardware in catalogue.hardware:
-        return None
-    return f"hardware: expected a machine with a spec, got {hardware!r:.80}"
+def _hardware(claim: Claim) -> Iterator[str]:
+    yield from unknown_machine(claim.catalogue, claim.result.hardware)
 
 
-def _host(claim: Claim) -> str | None:
+def unknown_machine(catalogue: Catalogue, hardware: str) -> Iterator[str]:
+    """Yield a message if the catalogue has no spec of the machine."""
+    if hardware not in catalogue.hardware:
+        yield f"hardware: expected a machine with a spec, got {hardware!r:.80}"
+
+
+def _host(claim: Claim) -> Iterator[str]:
     result = claim.result
     hardware = claim.catalogue.hardware[result.hardware]
-    return another_machine(hardware, result.environment, result.contradictions)
+    yield from another_machine(hardware, result.environment, result.contradictions)
 
 
 def another_machine(
     hardware: Hardware, environment: Environment, stated: tuple[str, ...]
-) -> str | None:
-    """A message if the host differs from its spec beyond the ``stated`` differences, else None."""
+) -> Iterator[str]:
+    """Yield a message if the host differs from its spec beyond the ``stated`` differences."""
     unsaid = [text for text in contradictions(hardware, environment) if text not in stated]
-    return f"environment: expected {hardware.name}, got {'; '.join(unsaid)}" if unsaid else None
+    if unsaid:
+        yield f"environment: expected {hardware.name}, got {'; '.join(unsaid)}"
 
 
-def _fingerprint(claim: Claim) -> str | None:
-    return edited_environment(claim.result.environment)
+def _fingerprint(claim: Claim) -> Iterator[str]:
+    yield from edited_environment(claim.result.environment)
 
 
-def edited_environment(environment: Environment) -> str | None:
-    """A message if the fingerprint is not the hash of the stored host, else None."""
+def edited_environment(environment: Environment) -> Iterator[str]:
+    """Yield a message if the fingerprint is not the hash of the stored host."""
     memory_bytes = environment.memory_bytes
     if memory_bytes is None:
-        return "memory_bytes: expected the machine's memory, a part of its fingerprint, got none"
+        yield "memory_bytes: expected the machine's memory, a part of its fingerprint, got none"
+        return
     derived = fingerprint(
         environment.cpu,
         environment.physical_cores,
@@ -110,36 +115,35 @@ def edited_environment(environment: Environment) -> str | None:
         memory_bytes,
         environment.gpus,
     )
-    if environment.fingerprint == derived:
-        return None
-    got = f"got {environment.fingerprint:.40}"
-    return f"fingerprint: expected {derived}, that of this CPU, memory and GPUs; {got}"
+    if environment.fingerprint != derived:
+        got = f"got {environment.fingerprint:.40}"
+        yield f"fingerprint: expected {derived}, that of this CPU, memory and GPUs; {got}"
 
 
-def _date(claim: Claim) -> str | None:
+def _date(claim: Claim) -> Iterator[str]:
     measurement = claim.result.measurement
     turns = measurement.rounds or (measurement,)
     ended = max(turn.started_at + dt.timedelta(seconds=turn.wall_seconds) for turn in turns)
-    return wrong_clock("started_at", measurement.started_at, ended, claim.now)
+    yield from wrong_clock("started_at", measurement.started_at, ended, claim.now)
 
 
-def wrong_clock(key: str, begun: dt.datetime, ended: dt.datetime, now: dt.datetime) -> str | None:
-    """A message if times are before November 2026 or over an hour after ``now``, else None."""
+def wrong_clock(
+    key: str, begun: dt.datetime, ended: dt.datetime, now: dt.datetime
+) -> Iterator[str]:
+    """Yield a message if times are before November 2026 or over an hour after ``now``."""
     if begun < _FIRST_RESULT:
-        return f"{key}: expected {_FIRST_RESULT:%Y-%m-%d} or later, got {begun:%Y-%m-%d}"
+        yield f"{key}: expected {_FIRST_RESULT:%Y-%m-%d} or later, got {begun:%Y-%m-%d}"
     if ended > now + _MOST_AHEAD:
-        return f"{key}: expected an end in the past, got {ended:%Y-%m-%d %H:%M} UTC"
-    return None
+        yield f"{key}: expected an end in the past, got {ended:%Y-%m-%d %H:%M} UTC"
 
 
-def _turns(claim: Claim) -> str | None:
+def _turns(claim: Claim) -> Iterator[str]:
     for turn, following in pairwise(claim.result.measurement.rounds):
         if following.started_at < turn.started_at + dt.timedelta(seconds=turn.wall_seconds):
-            return f"rounds: expected no overlap, got one that began at {following.started_at}"
-    return None
+            yield f"rounds: expected no overlap, got one that began at {following.started_at}"
 
 
-def _duration(claim: Claim) -> str | None:
+def _duration(claim: Claim) -> Iterator[str]:
     measurement = claim.result.measurement
     if measurement.served is None:
         total = sum(measurement.samples_seconds) + sum(measurement.warmup_seconds)
@@ -147,87 +151,80 @@ def _duration(claim: Claim) -> str | None:
         # LoadGen computes a server's rate from the samples without the first.
         runs = measurement.served.runs
         total = sum((run.samples - 1) / run.samples_per_second for run in runs)
-    if total <= measurement.wall_seconds * _ROUNDING:
-        return None
-    return (
-        f"wall_seconds: expected at least the {total:.6g} s that were timed, got "
-        f"{measurement.wall_seconds:.6g} s"
-    )
+    if total > measurement.wall_seconds * _ROUNDING:
+        yield (
+            f"wall_seconds: expected at least the {total:.6g} s that were timed, got "
+            f"{measurement.wall_seconds:.6g} s"
+        )
 
 
-def _phase(claim: Claim) -> str | None:
+def _phase(claim: Claim) -> Iterator[str]:
     measurement = claim.result.measurement
     watched = measurement.conditions
     # Trials of earlier versions may have copied batches between samples; that time is not stored.
     if watched is None or measurement.served is not None or claim.result.trial.former:
-        return None
+        return
     turns, total = max(1, len(measurement.rounds)), sum(measurement.samples_seconds)
     least = _LEAST_SAMPLED_SHARE * watched.seconds - _MOST_BESIDES_SECONDS * turns
-    if least <= total <= watched.seconds * _ROUNDING:
-        return None
-    return (
-        f"samples_seconds: expected {max(least, 0):.6g} to {watched.seconds:.6g} s in all, as the "
-        f"sampling phase took, got {total:.6g} s"
-    )
+    if not least <= total <= watched.seconds * _ROUNDING:
+        yield (
+            f"samples_seconds: expected {max(least, 0):.6g} to {watched.seconds:.6g} s in all, as "
+            f"the sampling phase took, got {total:.6g} s"
+        )
 
 
-def _steps(claim: Claim) -> str | None:
+def _steps(claim: Claim) -> Iterator[str]:
     measurement = claim.result.measurement
     timed = len(measurement.samples_seconds) + len(measurement.warmup_seconds)
-    if measurement.steps_taken >= timed:
-        return None
-    return f"steps_taken: expected at least the {timed} timed, got {measurement.steps_taken}"
+    if measurement.steps_taken < timed:
+        yield f"steps_taken: expected at least the {timed} timed, got {measurement.steps_taken}"
 
 
-def _sums(claim: Claim) -> str | None:
+def _sums(claim: Claim) -> Iterator[str]:
     measurement, rounds = claim.result.measurement, claim.result.measurement.rounds
     if not rounds:
-        return None
+        return
     wall, steps = sum(turn.wall_seconds for turn in rounds), sum(t.steps_taken for t in rounds)
     if not math.isclose(wall, measurement.wall_seconds, rel_tol=1e-6):
-        return f"wall_seconds: expected the {wall:.6g} s of all rounds, got another sum"
+        yield f"wall_seconds: expected the {wall:.6g} s of all rounds, got another sum"
     if steps != measurement.steps_taken:
-        return f"steps_taken: expected the {steps} of all rounds, got {measurement.steps_taken}"
-    return None
+        yield f"steps_taken: expected the {steps} of all rounds, got {measurement.steps_taken}"
 
 
-def _memory(claim: Claim) -> str | None:
+def _memory(claim: Claim) -> Iterator[str]:
     peak = claim.result.measurement.peak_memory_bytes
-    if peak is None or peak <= (claim.result.environment.memory_bytes or math.inf):
-        return None
-    return f"peak_memory_bytes: expected at most the machine's memory, got {peak}"
+    if peak is not None and peak > (claim.result.environment.memory_bytes or math.inf):
+        yield f"peak_memory_bytes: expected at most the machine's memory, got {peak}"
 
 
-def _cpus(claim: Claim) -> str | None:
+def _cpus(claim: Claim) -> Iterator[str]:
     trial, pinning = claim.result.trial, claim.result.measurement.pinning
     logical = claim.result.environment.logical_cpus
     if trial.vcpus is not None and trial.vcpus > logical:
-        return f"vcpus: expected at most the {logical} CPUs of the machine, got {trial.vcpus}"
+        yield f"vcpus: expected at most the {logical} CPUs of the machine, got {trial.vcpus}"
     pinned = pinning and len({*pinning.cpus})
-    if pinned == trial.vcpus:
-        return None
-    return f"pinning: expected {trial.vcpus or 'all'} CPUs, as in the trial, got {pinned or 'all'}"
+    if pinned != trial.vcpus:
+        expected = f"{trial.vcpus or 'all'} CPUs, as in the trial"
+        yield f"pinning: expected {expected}, got {pinned or 'all'}"
 
 
-def _gpu(claim: Claim) -> str | None:
+def _gpu(claim: Claim) -> Iterator[str]:
     trial, gpus = claim.result.trial, claim.result.environment.gpus
-    if trial.provider != "cuda" or trial.session.device < len(gpus):
-        return None
-    device = f"the GPU {trial.session.device} that the trial used"
-    return f"gpus: expected {device}; got {len(gpus)} GPUs"
+    if trial.provider == "cuda" and trial.session.device >= len(gpus):
+        device = f"the GPU {trial.session.device} that the trial used"
+        yield f"gpus: expected {device}; got {len(gpus)} GPUs"
 
 
-def _placement(claim: Claim) -> str | None:
-    if any(claim.result.measurement.placement.nodes_by_provider.values()):
-        return None
-    return "placement: expected the nodes that ran, got none"
+def _placement(claim: Claim) -> Iterator[str]:
+    if not any(claim.result.measurement.placement.nodes_by_provider.values()):
+        yield "placement: expected the nodes that ran, got none"
 
 
-def _peak(claim: Claim) -> str | None:
+def _peak(claim: Claim) -> Iterator[str]:
     trial, measured = claim.result.trial, claim.result.measurement
     example = example_flops(claim.catalogue, claim.catalogue.models[trial.model], claim.counted)
     if example is None:
-        return None
+        return
     if measured.served is not None:
         run = measured.served.run
         rate = example * run.samples_per_second if run else 0.0
@@ -235,12 +232,11 @@ def _peak(claim: Claim) -> str | None:
         step_seconds = sum(measured.samples_seconds) / len(measured.samples_seconds)
         rate = example * trial.batch_size / step_seconds
     peak = peak_flops(claim.catalogue, claim.result)
-    if rate <= peak:
-        return None
-    return (
-        f"samples_seconds: expected at most {scientific(peak)} FLOP/s, what this machine can do, "
-        f"got {scientific(rate)}"
-    )
+    if rate > peak:
+        yield (
+            f"samples_seconds: expected at most {scientific(peak)} FLOP/s, what this machine can "
+            f"do, got {scientific(rate)}"
+        )
 
 
 CHECKS = (
@@ -262,13 +258,12 @@ CHECKS = (
 )
 
 
-def why_unwatched(result: Result) -> str | None:
-    """A message if a round of ``result`` lacks the duration of its sampling phase, else None."""
+def unwatched_rounds(result: Result) -> Iterator[str]:
+    """Yield a message if a round of ``result`` lacks the duration of its sampling phase."""
     measurement = result.measurement
     turns = measurement.rounds or (measurement,)
-    if measurement.served is not None or all(turn.conditions for turn in turns):
-        return None
-    return "conditions: expected the duration of each round's sampling phase, got none"
+    if measurement.served is None and not all(turn.conditions for turn in turns):
+        yield "conditions: expected the duration of each round's sampling phase, got none"
 
 
 def review_remarks(result: Result) -> Iterator[str]:

@@ -123,8 +123,7 @@ def spec_faults(catalogue: Catalogue, record: ReportedRun) -> Iterator[str]:
     model, plan = catalogue.models.get(record.model), record.terms.price
     if model is None or model.decoder is None:
         yield f"model: expected a model whose spec has [decoder], got {record.model!r:.80}"
-    if fault := unknown_machine(catalogue, record.hardware):
-        yield fault
+    yield from unknown_machine(catalogue, record.hardware)
     plans = {price.id for price in catalogue.prices_of(record.hardware)}
     if plan is not None and plan not in plans:
         yield f"price: expected a price of {record.hardware}, got {plan!r:.80}"

@@ -59,9 +59,7 @@ def ceiling_remarks(root: Path, hosts: Container[object]) -> Iterator[tuple[str,
 
 
 def _messages(catalogue: Catalogue, record: Sidecar, now: dt.datetime) -> Iterator[str]:
-    if fault := unknown_machine(catalogue, record.hardware):
-        yield fault
-        return
+    yield from unknown_machine(catalogue, record.hardware)
     if isinstance(record, Trainings):
         yield from _training_messages(catalogue, record)
     if isinstance(record, ReportedRun):
@@ -85,12 +83,9 @@ def _environment_messages(
     catalogue: Catalogue, record: Ceilings | Trainings, now: dt.datetime
 ) -> Iterator[str]:
     environment, hardware = record.environment, catalogue.hardware[record.hardware]
-    faults = (
-        wrong_clock("measured_at", record.measured_at, record.measured_at, now),
-        edited_environment(environment),
-        another_machine(hardware, environment, record.contradictions),
-    )
-    yield from filter(None, faults)
+    yield from wrong_clock("measured_at", record.measured_at, record.measured_at, now)
+    yield from edited_environment(environment)
+    yield from another_machine(hardware, environment, record.contradictions)
     if record.provider == "cuda" and not environment.gpus:
         yield "gpus: expected the GPU that was measured, got none"
 

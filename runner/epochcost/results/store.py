@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Generic, TypeVar
@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from epochcost.errors import Fault
 from epochcost.plan.trial import Trial
 from epochcost.results.environment import Environment
-from epochcost.results.fields import Record, first_error, read_record
+from epochcost.results.fields import Record, RecordT, first_error, read_record
 from epochcost.results.files import require_writable, write_atomically
 from epochcost.results.records import (
     DamagedResultError,
@@ -39,12 +39,11 @@ _HOST_DIGITS = 4
 
 
 @dataclass(frozen=True)
-class Loaded:
-    """Valid results, their ``files`` in the same order, and a fault for each invalid file."""
+class Loaded(Generic[RecordT]):
+    """The valid records of one kind by their path, and a fault for each invalid file."""
 
-    results: tuple[Result, ...]
+    records: dict[Path, RecordT]
     faults: tuple[Fault, ...]
-    files: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -67,7 +66,7 @@ class ResultStore:
         """A stored result; None if missing or damaged. Raises NewerResultError for a newer file."""
         path = self.path_of(trial, hardware, fingerprint)
         try:
-            result = _read(path, self.folder)
+            result = read_result(path, self.folder)
         except NewerResultError:
             raise
         except DamagedResultError:
@@ -82,24 +81,24 @@ def file_name(trial: Trial, fingerprint: str) -> str:
     return f"{work}-{trial.id[:ID_DIGITS]}-{fingerprint[:_HOST_DIGITS]}.json"
 
 
-def load_all(folder: Path) -> Loaded:
+def load_all(folder: Path) -> Loaded[Result]:
     """Load all results below ``folder``, ordered by file name; none if the folder is missing."""
-    read = dict(load_each(folder))
-    results = {path: content for path, content in read.items() if isinstance(content, Result)}
-    faults = (content for content in read.values() if isinstance(content, Fault))
-    return Loaded(tuple(results.values()), tuple(faults), tuple(results))
+    return _load(folder.glob("*/*.json"), lambda path: read_result(path, folder))
 
 
-def load_each(folder: Path) -> Iterator[tuple[Path, Result | Fault]]:
-    """Yield each file below ``folder`` with its result or fault, ordered by file name."""
-    for path in sorted(folder.glob("*/*.json")):
+def _load(paths: Iterable[Path], read: Callable[[Path], RecordT]) -> Loaded[RecordT]:
+    records: dict[Path, RecordT] = {}
+    faults: list[Fault] = []
+    for path in sorted(paths):
         try:
-            yield path, _read(path, folder)
+            records[path] = read(path)
         except DamagedResultError as error:
-            yield path, error.fault
+            faults.append(error.fault)
+    return Loaded(records, tuple(faults))
 
 
-def _read(path: Path, root: Path) -> Result:
+def read_result(path: Path, root: Path) -> Result:
+    """Read a result below the folder ``root``; raises DamagedResultError for an invalid file."""
     result = parse_result(_read_bytes_below(path, root, MAX_FILE_BYTES), path)
     _require_hardware(result.hardware, path, path.parent)
     return result
@@ -201,14 +200,6 @@ class HostSidecar(Sidecar):
 SidecarT = TypeVar("SidecarT", bound=Sidecar)
 
 
-@dataclass(frozen=True)
-class LoadedSidecars(Generic[SidecarT]):
-    """The records of one kind by their path, and a fault for each damaged file."""
-
-    records: dict[Path, SidecarT]
-    faults: tuple[Fault, ...]
-
-
 def write_sidecar(root: Path, record: Sidecar) -> Path:
     """Store a record and return its path; raises CapabilityError if this is impossible."""
     path = record.path(root)
@@ -218,16 +209,10 @@ def write_sidecar(root: Path, record: Sidecar) -> Path:
     return path
 
 
-def load_sidecars(root: Path, kind: type[SidecarT]) -> LoadedSidecars[SidecarT]:
+def load_sidecars(root: Path, kind: type[SidecarT]) -> Loaded[SidecarT]:
     """Load records of ``kind`` below ``root`` by file name; none if the folder is missing."""
-    records: dict[Path, SidecarT] = {}
-    faults: list[Fault] = []
-    for path in sorted(root.glob(f"*/{kind.folder}/*.json")):
-        try:
-            records[path] = _read_sidecar(path, root, kind)
-        except DamagedResultError as error:
-            faults.append(error.fault)
-    return LoadedSidecars(records, tuple(faults))
+    paths = root.glob(f"*/{kind.folder}/*.json")
+    return _load(paths, lambda path: _read_sidecar(path, root, kind))
 
 
 def _read_sidecar(path: Path, root: Path, kind: type[SidecarT]) -> SidecarT:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import hashlib
 from array import array
@@ -12,12 +13,12 @@ from pathlib import Path
 
 from epochcost.errors import Fault, InputError, ModelError
 from epochcost.plan.digests import graph_digests, work_sha256
-from epochcost.results.checks import Claim, first_fault, review_remarks, why_unwatched
+from epochcost.results.checks import Claim, first_fault, review_remarks, unwatched_rounds
 from epochcost.results.plausibility import FlopsByModel
 from epochcost.results.records import DamagedResultError, Result, parse_result
 from epochcost.results.rounds import summary_of, without_disturbed_rounds
 from epochcost.results.sidecar_faults import KINDS, ceiling_remarks, sidecar_faults
-from epochcost.results.store import file_name, load_each, read_plain
+from epochcost.results.store import file_name, read_plain, read_result
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.document import display_path
 from epochcost.statistics import Summary
@@ -150,9 +151,10 @@ def _record_other_results(
     context: _CheckContext, root: Path, submitted_files: Iterable[Path]
 ) -> None:
     submitted = {path.resolve() for path in submitted_files}
-    for path, content in load_each(root):
-        if isinstance(content, Result) and path.resolve() not in submitted:
-            context.record(content)
+    for path in sorted(root.glob("*/*.json")):
+        if path.resolve() not in submitted:
+            with contextlib.suppress(DamagedResultError):
+                context.record(read_result(path, root))
 
 
 def _judged(path: Path, root: Path, context: _CheckContext) -> tuple[Submission, _Host] | Fault:
@@ -233,7 +235,7 @@ def _faults(result: Result, context: _CheckContext, copied: str | None) -> Itera
     if copied is not None:
         yield f"samples_seconds: expected new times, got those of {copied}"
     if context.paths_given:
-        yield from filter(None, [why_unwatched(result)])
+        yield from unwatched_rounds(result)
         yield from _changed_model_messages(result, context)
 
 
@@ -269,6 +271,6 @@ def _submission(path: Path, result: Result, context: _CheckContext) -> Submissio
 def _remarks(result: Result, context: _CheckContext) -> Iterator[str]:
     yield from review_remarks(result)
     if not context.paths_given:
-        yield from filter(None, [why_unwatched(result)])
+        yield from unwatched_rounds(result)
         for message in _changed_model_messages(result, context):
             yield f"stale: {message}"
