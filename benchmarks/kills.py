@@ -38,6 +38,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from epochcost.results.store import load_all, load_sidecars
 from epochcost.results.trainings import Trainings
+from real_trainings import place_digits
 from tiny_project import price_text, write_tiny_project
 
 ROOT = Path(__file__).parents[1]
@@ -286,6 +287,7 @@ class Train(Campaign):
             (project / name).parent.mkdir(exist_ok=True)
             shutil.copyfile(ROOT / name, project / name)
         shutil.copyfile(ROOT / "models/digits_mlp.onnx", project / "models/digits_mlp.onnx")
+        place_digits(project / "data")
         self.undisturbed()
         (self.folder / "weights.json").write_text(json.dumps(self._weights()), "utf-8")
         self._remove()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,16 @@ from epochcost.train.loop import Recipe
 from epochcost.train.state import Progress
 
 ROOT = Path(__file__).parents[1]
+
+
+def place_digits(folder: Path) -> Path:
+    """Copy the file of the digits from scikit-learn into a folder of data sets; its path there."""
+    package = find_spec("sklearn")
+    assert package is not None, "an extra of development"
+    assert package.origin is not None
+    place = folder / "digits/digits.csv.gz"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    return shutil.copyfile(Path(package.origin).parent / "datasets/data" / place.name, place)
 
 
 def prepared_digits(folder: Path, save_seconds: float = 60.0, **recipe: Any) -> PreparedTraining:
@@ -35,7 +47,9 @@ def prepared_digits(folder: Path, save_seconds: float = 60.0, **recipe: Any) -> 
     )
     rate = training.optimizer.learning_rate
     plain = Recipe(training.schedule, rate, epochs=3, evaluate_every=20)
-    return prepare(request, replace(plain, **recipe), catalogue, folder / "no-data")
+    data = folder.with_name(f"{folder.name}-data")
+    place_digits(data)
+    return prepare(request, replace(plain, **recipe), catalogue, data)
 
 
 def run(

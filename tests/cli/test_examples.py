@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from importlib.util import find_spec
 from pathlib import Path
 
 import onnx
@@ -16,6 +15,7 @@ import pytest
 
 from built_decoders import built_decoder, save_built
 from epochcost.cli.app import COMMANDS, load_command
+from real_trainings import place_digits
 from revisions import commit, git
 from tiny_project import linear_model
 from tool_exports import VLLM, write_export
@@ -87,21 +87,13 @@ def project_fixture(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     kept = [header, *(row for row in rows if row.split(",")[2] in MODELS)]
     (project / "specs/api-tables/models-dev.csv").write_text("".join(kept))
     (project / "models.dev/providers").mkdir(parents=True)
-    shutil.copyfile(_digits(), project / "digits.csv.gz")
+    shutil.copyfile(place_digits(project / "data"), project / "digits.csv.gz")
     shutil.copyfile(ROOT / "specs/replays/made-three-zones.csv", project / "prices.csv")
     git(project, "init", "--quiet", "--initial-branch", "main")
     commit(project)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", f"{BIN}{os.pathsep}{os.environ['PATH']}")
         yield project
-
-
-def _digits() -> Path:
-    """The path of scikit-learn's digits data."""
-    package = find_spec("sklearn")
-    assert package is not None, "an extra of development"
-    assert package.origin is not None
-    return Path(package.origin).parent / "datasets/data/digits.csv.gz"
 
 
 def _copy(project: Path, name: str) -> None:

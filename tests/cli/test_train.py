@@ -15,6 +15,7 @@ from epochcost.errors import InputError
 from epochcost.results.store import load_sidecars
 from epochcost.results.trainings import Repeat, Trainings
 from heeded_signals import heeded_signals
+from real_trainings import place_digits
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,7 +24,9 @@ ROOT = Path(__file__).parents[2]
 def kept_fixture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
     """Options that keep a training's files in the test's folder; the project is this one."""
     monkeypatch.chdir(ROOT)
-    return ("--to", str(tmp_path / "to"), "--results", str(tmp_path / "results"), "--threads", "1")
+    place_digits(tmp_path / "data")
+    folders = [f"--{name}={tmp_path / name}" for name in ("to", "results", "data")]
+    return (*folders, "--threads", "1")
 
 
 def repeats(folder: Path) -> list[Repeat]:

@@ -176,13 +176,12 @@ IDX = [{"name": name, "part": "both", "holds": name} for name in ("examples", "l
             'expected part = "both" of every file, or files .* got "both" and "held-out"',
         ),
         ("text", [{**CSV, "part": "training"}], (b"abc",), {}, 'every file, got "training"'),
-        ("csv", [CSV], (), {"package": "none.at_all/data"}, "the Python package none.at_all,"),
     ],
 )
 def test_files_that_do_not_belong_together_are_one_line(
     tmp_path: Path, form: str, files: Any, contents: Any, data: Any, message: str
 ) -> None:
-    """Numbers of examples, shapes, parts, or a package that does not exist."""
+    """Numbers of examples, shapes, or parts."""
     arrays = [each if isinstance(each, bytes) else idx(each) for each in contents]
     named = {file["name"]: each for file, each in zip(files, arrays, strict=False)}
     with pytest.raises(EpochcostError, match=f"data set toy: .*{message}"):

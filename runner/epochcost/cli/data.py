@@ -22,6 +22,7 @@ _Name = Annotated[
 ]
 _Folder = Annotated[Path, typer.Option("--data", help="The folder of data sets.")]
 _FOLDER = Path("data")
+_GENERATED = "generated from a seed"
 
 
 @app.command("fetch")
@@ -31,8 +32,8 @@ def fetch(name: _Name, *, data: _Folder = _FOLDER) -> None:
     Example: epochcost data fetch mnist
     """
     dataset = catalogue_to_read().dataset(name)
-    if dataset.generated is not None or (dataset.data is not None and dataset.data.package):
-        typer.echo(f"{name}: {_render_origin(dataset)}, nothing to fetch")
+    if dataset.generated is not None:
+        typer.echo(f"{name}: {_GENERATED}, nothing to fetch")
         return
     typer.echo(f"{dataset.name}, licence: {dataset.licence or 'unknown'}", err=True)
     for file in fetch_files(dataset, data, lambda line: typer.echo(line, err=True)):
@@ -72,20 +73,12 @@ def list_datasets(*, data: _Folder = _FOLDER) -> None:
     print_table(("data set", "here", "size", "licence"), rows)
 
 
-def _render_origin(dataset: Dataset) -> str:
-    """A phrase such as "generated from a seed" if there are no files to fetch; else empty."""
-    if dataset.data is None:
-        return "generated from a seed"
-    package = (dataset.data.package or "").partition("/")[0]
-    return package and f"in the Python package {package}"
-
-
 def _present(dataset: Dataset, folder: Path) -> str:
     if dataset.data is None:
-        return _render_origin(dataset)
+        return _GENERATED
     files = dataset.data.files
     count = sum(data_path(dataset, file, folder).is_file() for file in files)
-    return (not count and _render_origin(dataset)) or f"{count} of {len(files)} files"
+    return f"{count} of {len(files)} files"
 
 
 def _size_and_licence(dataset: Dataset) -> tuple[str, str]:

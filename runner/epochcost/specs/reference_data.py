@@ -131,9 +131,6 @@ class Files(Spec):
     files: Annotated[Array[DataFile], Field(min_length=1), distinct(lambda file: file.name)] = key(
         "The files, in the order of their examples."
     )
-    package: Text | None = optional(
-        "Folder with the files, in an installed Python package.", "sklearn/datasets/data"
-    )
     shape: Array[PositiveInt] = key(
         "The shape of an example, if files of this format do not state it.", [8, 8], default=()
     )

@@ -6,7 +6,6 @@ Members of an archive are found by their file name in any folder, and not unpack
 from __future__ import annotations
 
 import codecs
-import contextlib
 import gzip
 import hashlib
 import io
@@ -16,7 +15,6 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -59,7 +57,7 @@ def load_examples(dataset: Dataset, folder: Path, length: int, positions: int) -
             "origin of its examples; found neither"
         )
     data = dataset.data
-    paths = [_path_of_file(dataset, data, file, folder) for file in data.files]
+    paths = [_path_of_file(dataset, file, folder) for file in data.files]
     hashes = [verify(path, file) for path, file in zip(paths, data.files, strict=True)]
     read = [
         (file.part, read_file(path, file, data.format))
@@ -90,26 +88,14 @@ def _made_up(dataset: Dataset, declared: Generated, length: int, positions: int)
     return Examples(dataset.id, *parts, digest({"images": images, "labels": labels}))
 
 
-def _path_of_file(dataset: Dataset, data: Files, file: DataFile, folder: Path) -> Path:
-    """Path of a file in ``folder`` or ``data.package``; raises CapabilityError without either."""
+def _path_of_file(dataset: Dataset, file: DataFile, folder: Path) -> Path:
     path = data_path(dataset, file, folder)
-    if path.exists():
-        return path
-    if data.package is None:
+    if not path.exists():
         raise CapabilityError(
             f"{path}: expected a file of the data set {dataset.id}, found none: `epochcost data "
             f"fetch {dataset.id}`, or `epochcost data import {dataset.id} PATH` for files at hand"
         )
-    package, _, below = data.package.partition("/")
-    spec = None
-    with contextlib.suppress(ImportError, ValueError):  # such as "a.b" without a package "a"
-        spec = find_spec(package)
-    if spec is None or spec.origin is None:
-        raise CapabilityError(
-            f"data set {dataset.id}: expected the Python package {package}, which has its files, "
-            f"or {path}; found neither"
-        )
-    return Path(spec.origin).parent / below / file.name
+    return path
 
 
 def _parts_of_files(
