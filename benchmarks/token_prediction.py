@@ -5,13 +5,13 @@
     python benchmarks/token_prediction.py --observations mine.csv      another table
     python benchmarks/token_prediction.py --held-out full-load         rates at the most load
 
-A table has the columns of the token tables in specs/observations. Each row is predicted from the
-project's rows with another accelerator, generation, model or software. Trainings are predicted by
-their seconds a token. Implausible rows are skipped. The baseline is a roofline of two parameters
-that is fitted to the project's rows: bytes over bandwidth, operations over peak. For trainings, the
-baseline has only operations over peak. ``--held-out full-load`` predicts published rates at full
-load as `epochcost tokens` does, without any row of the predicted pairs of model and chip, a fifth
-of the pairs at a time.
+A table has the columns of the token tables in specs/observations; others are ignored. Each row is
+predicted from the project's rows with another accelerator, generation, model or software. Trainings
+are predicted by their seconds a token. Implausible rows are skipped. The baseline is a roofline of
+two parameters that is fitted to the project's rows: bytes over bandwidth, operations over peak. For
+trainings, the baseline has only operations over peak. ``--held-out full-load`` predicts published
+rates at full load as `epochcost tokens` does, without any row of the predicted pairs of model and
+chip, a fifth of the pairs at a time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -31,8 +31,10 @@ from epochcost.predict.decoders.chips import CpuForm, chip_of
 from epochcost.predict.decoders.doubts import doubted_token_rows, sound_rows
 from epochcost.predict.decoders.forms import DecoderForm
 from epochcost.predict.decoders.rows import (
+    Line,
     TokenRow,
     catalogue_lines,
+    columns_of,
     names_of,
     read_lines,
     software_of,
@@ -47,6 +49,7 @@ from epochcost.predict.decoders.training_rows import (
     training_rows,
     training_rows_of,
 )
+from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
 
 ROOT = Path(__file__).parents[1]
@@ -120,8 +123,7 @@ def main() -> None:
         published, trained = token_rows(catalogue), training_rows(catalogue)
         observed, trainings, lines = published, trained, [*catalogue_lines(catalogue)]
         if options.observations:
-            names = names_of(catalogue)
-            lines = [line for path in options.observations for line in read_lines(path, names, {})]
+            lines = [*_lines_of_files(catalogue, options.observations)]
             observed, trainings = tuple(token_rows_of(lines)), tuple(training_rows_of(lines))
         unknown = Counter(line.cells["model"] for line in lines if line.form is None)
     except InputError as error:
@@ -149,6 +151,17 @@ def main() -> None:
         [f"{doubt.where}: {doubt.reason}" for doubt in doubts.values()],
     )
     print(json.dumps(asdict(report), indent=2) if options.json else "\n".join(_table(report)))
+
+
+def _lines_of_files(catalogue: Catalogue, paths: Iterable[Path]) -> Iterator[Line]:
+    """The lines of tables; a table of the project has the values of its spec for all rows."""
+    names = names_of(catalogue)
+    constants = {
+        catalogue.table_path(table, table.table).resolve(): columns_of(table)
+        for table in catalogue.tables_of("tokens")
+    }
+    for path in paths:
+        yield from read_lines(path, names, constants.get(path.resolve(), {}), any_column=True)
 
 
 def _label(row: TokenRow, kind: str) -> object:

@@ -79,6 +79,17 @@ def _read(folder: Path, names: Names, **cells: str) -> tuple[TokenRow, ...]:
     return tuple(token_rows_of(read_lines(path, names, {})))
 
 
+def test_any_columns_are_read_on_request(tmp_path: Path, names: Names) -> None:
+    """Further columns of a foreign table are ignored; that of the accelerator's name is known."""
+    table = tmp_path / "foreign.csv"
+    columns = _COLUMNS | {"accelerator": "NVIDIA H100"}
+    table.write_text(f"{','.join(columns)},colour\n{','.join(columns.values())},red\n", "utf-8")
+    (line,) = read_lines(table, names, {}, any_column=True)
+    assert line.device is not None
+    with pytest.raises(SpecError, match='expected known columns, got "colour"'):
+        read_lines(table, names, {})
+
+
 def test_tables_of_tokens_give_rows_of_both_kinds(rows: tuple[TokenRow, ...]) -> None:
     """Both kinds of seconds have over 1,000 rows on accelerators and on processors."""
     kinds = Counter((row.question.kind, isinstance(row.question.device, CpuForm)) for row in rows)

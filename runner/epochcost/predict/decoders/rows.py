@@ -41,8 +41,8 @@ REQUIRED = (
     "model", "mode", "precision", "software", "chip", "metric", "value", "unit", "licence",
 )  # fmt: skip
 OPTIONAL = (
-    "source", "date", "task", "batch", "sequence_or_image", "count", "machine", "file",
-    "input_tokens", "output_tokens", "concurrency", "tensor_parallel", "request_rate",
+    "source", "date", "task", "batch", "sequence_or_image", "accelerator", "count", "machine",
+    "file", "input_tokens", "output_tokens", "concurrency", "tensor_parallel", "request_rate",
     "weight_bytes", "note",
 )  # fmt: skip
 # Bits of a weight with its share of the scales; layers that are not quantised do not count.
@@ -200,11 +200,15 @@ def columns_of(table: ObservationTable) -> Mapping[str, str]:
     return {"source": table.name, "licence": table.licence, **table.columns}
 
 
-def read_lines(path: Path, names: Names | None, columns: Mapping[str, str]) -> tuple[Line, ...]:
+def read_lines(
+    path: Path, names: Names | None, columns: Mapping[str, str], *, any_column: bool = False
+) -> tuple[Line, ...]:
     """Read the lines of a table; ``columns`` has values for columns that the table omits.
 
-    If ``names`` is None, the lines have no model dimensions and no device.
+    If ``names`` is None, the lines have no model dimensions and no device. Unless ``any_column``,
+    a column with an unknown name is a fault.
     """
+    known = None if any_column else (*REQUIRED, *OPTIONAL)
     demanded = [name for name in REQUIRED if name not in columns]
     blank = dict.fromkeys((*REQUIRED, *OPTIONAL), "") | dict(columns)
 
@@ -221,7 +225,7 @@ def read_lines(path: Path, names: Names | None, columns: Mapping[str, str]) -> t
         _require_known_cells(read)
         return read
 
-    return tuple(read_table(path, demanded, line, (*REQUIRED, *OPTIONAL)))
+    return tuple(read_table(path, demanded, line, known))
 
 
 def _require_known_cells(line: Line) -> None:
