@@ -152,6 +152,13 @@ def test_two_apis_of_a_provider_are_two_lines(report: Report, workload: Workload
     assert f"{cheap.provider}, dear" in figure.data.values_of("way")
 
 
+def test_fewer_than_two_ways_are_no_chart(report: Report, workload: Workload) -> None:
+    """There is no chart for a single API or for none."""
+    answer = replace(report.tokens[workload.id], offers=())
+    assert load_figure(replace(answer, apis=answer.apis[:1]), "load") is None
+    assert load_figure(replace(answer, apis=()), "load") is None
+
+
 def test_each_method_has_its_machine(page: str) -> None:
     """LoRA, QLoRA and training of all weights each have a row, with the memory of each part."""
     tuning = page.partition("## Fine-tuning")[2].partition("## ")[0]

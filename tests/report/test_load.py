@@ -11,8 +11,8 @@ import pytest
 import vl_convert
 
 from epochcost.analysis.token_answers import BreakEven
-from epochcost.report.charts.figure import Figure
-from epochcost.report.charts.load import RATES, Way, cost_by_load, finding
+from epochcost.report.charts.data import ChartData
+from epochcost.report.charts.load import RATES, CostByLoad, Way, drawn_ways, finding, line_points
 
 
 def machine(name: str, hour: float, most: float) -> Way:
@@ -29,14 +29,13 @@ def api(name: str, cost: float) -> Way:
 SMALL, LARGE, DEAR = machine("small", 1, 2), machine("large", 5, 40), machine("dear", 6, 30)
 
 
-def drawn(*ways: Way) -> Figure:
+def drawn(*ways: Way) -> CostByLoad:
     """The chart of some machines and APIs."""
-    figure = cost_by_load(ways, identifier="x", currency="USD", requests="Requests")
-    assert figure is not None
-    return figure
+    data = ChartData(tuple(line_points(drawn_ways(ways))))
+    return CostByLoad(id="x", title="", description="", data=data)
 
 
-def names(figure: Figure) -> list[str]:
+def names(figure: CostByLoad) -> list[str]:
     """The machines and APIs that a chart draws, in order."""
     return list(dict.fromkeys(figure.data.values_of("way")))
 
@@ -53,10 +52,10 @@ def test_apis_of_one_price_are_one_line() -> None:
     assert names(drawn(SMALL, *apis)) == ["d", "c", "a", "small"]
 
 
-def test_fewer_than_two_ways_are_no_chart() -> None:
-    """There is no chart for a single machine or for none."""
-    assert cost_by_load([SMALL], identifier="x", currency="USD", requests="") is None
-    assert cost_by_load([], identifier="x", currency="USD", requests="") is None
+def test_without_machines_only_apis_are_drawn() -> None:
+    """Without a machine, APIs are drawn; without both, nothing."""
+    assert names(drawn(api("a", 1))) == ["a"]
+    assert drawn_ways([]) == []
 
 
 @pytest.mark.parametrize(

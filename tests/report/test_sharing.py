@@ -18,7 +18,7 @@ _SVG = "{http://www.w3.org/2000/svg}"
 def drawn_fixture(site: Site, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """Every drawn file of the site by address."""
     drawer = Drawer(tmp_path_factory.mktemp("drawn"))
-    return {uri: content() for uri, content in drawings(site, drawer)}
+    return dict(drawings(site, drawer))
 
 
 def test_a_file_of_a_chart_has_colours_and_paper(drawn: dict[str, bytes], site: Site) -> None:

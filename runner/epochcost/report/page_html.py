@@ -13,7 +13,6 @@ import itertools
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
 
 from epochcost.report.charts.drawing import Drawer
 from epochcost.report.charts.figure import Figure
@@ -98,25 +97,15 @@ def _spec(figure: Figure, drawer: Drawer) -> str:
     return f"<template>{spec}</template>"
 
 
-def drawings(site: Site, drawer: Drawer) -> Iterator[tuple[str, Callable[[], bytes]]]:
-    """Yield the address of each chart file and of the chart library, with a function to make it."""
-    yield _LIBRARY, drawer.library
+def drawings(site: Site, drawer: Drawer) -> Iterator[tuple[str, bytes]]:
+    """Yield the address and content of each chart file, each embedded page and the library."""
+    yield _LIBRARY, drawer.library()
     for figure in site.figures.values():
-        yield f"data/figures/{figure.id}.svg", partial(_picture, figure, drawer)
+        drawing, source = drawer.draw(figure), f"epochcost. {figure.source}"
+        picture = standalone_svg(drawing.svg, title=figure.title, source=source)
+        yield f"data/figures/{figure.id}.svg", picture.encode()
         if figure.scripted:
-            yield f"data/figures/{figure.id}.js", partial(_script, figure, drawer)
+            script = _SCRIPT.format(json.dumps(figure.id), drawing.spec)
+            yield f"data/figures/{figure.id}.js", script.encode()
     for uri, page in site.embedded.items():
-        yield uri, partial(_embedded, page, site, drawer)
-
-
-def _picture(figure: Figure, drawer: Drawer) -> bytes:
-    svg, source = drawer.draw(figure).svg, f"epochcost. {figure.source}"
-    return standalone_svg(svg, title=figure.title, source=source).encode()
-
-
-def _embedded(page: str, site: Site, drawer: Drawer) -> bytes:
-    return insert_charts(page, site.figures, drawer).encode()
-
-
-def _script(figure: Figure, drawer: Drawer) -> bytes:
-    return _SCRIPT.format(json.dumps(figure.id), drawer.draw(figure).spec).encode()
+        yield uri, insert_charts(page, site.figures, drawer).encode()

@@ -6,7 +6,7 @@ import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Literal
 
 from jinja2 import Environment
@@ -24,7 +24,7 @@ from mkdocs.utils import CountHandler
 
 from epochcost.analysis.difference.changes import publication
 from epochcost.analysis.difference.revision import earlier_revision
-from epochcost.analysis.inputs import Inputs, read_inputs
+from epochcost.analysis.inputs import RESULTS_URI, Inputs, read_inputs
 from epochcost.analysis.prediction_trust import stale_fault
 from epochcost.errors import EpochcostError, InputError
 from epochcost.report.charts.drawing import Drawer
@@ -67,13 +67,9 @@ _BOOST_OF_CONTAINED_TITLES = 2.0
 class ReportConfig(Config):  # type: ignore[no-untyped-call]
     """The plugin's options in mkdocs.yml; paths are relative to that file.
 
-    ``root`` has ``specs/`` and ``models/``. ``published`` is the revision of the last published
-    site. ``templates`` defaults to ``site_templates`` of the project, or else of the package.
+    ``published`` is the revision of the last published site.
     """
 
-    root = option.Type(str, default=".")
-    results = option.ListOfItems(option.Type(str), default=["docs/data/results"])
-    templates = option.Optional(option.Type(str))
     cache = option.Type(str, default=".cache/epochcost/charts")
     published = option.Type(str, default="")
 
@@ -104,11 +100,11 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         Raises PluginError if the folder cannot be created, and in strict mode also if the docs
         folder has a symbolic link.
         """
-        frame = str(self._templates(config) / "theme")
+        frame = str(_templates(config) / "theme")
         if frame not in config.theme.dirs:
             config.theme.dirs.insert(0, frame)
-        self._drawer = Drawer(self._path(config, self.config.cache) / "drawings")
-        self._tables = {}
+        self._drawer = Drawer(self._cache(config) / "drawings")
+        self._tables, self._scripts = {}, set()
         self._warnings = CountHandler(level=logging.WARNING)
         logging.getLogger("mkdocs").addHandler(self._warnings)
         self._report_symbolic_links(config)
@@ -134,16 +130,14 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
 
     def on_files(self, files: Files, *, config: MkDocsConfig) -> Files:
         """Add the report, remove files that must not be published, and set a missing navigation."""
-        project, cache = (
-            self._path(config, path) for path in (self.config.root, self.config.cache)
-        )
-        results = [self._path(config, folder) for folder in self.config.results]
-        docs = Path(config.docs_dir)
+        project, docs = _project(config), Path(config.docs_dir)
         try:
-            inputs = read_inputs(load_catalogue(project), results, docs, cache)
+            catalogue, results = load_catalogue(project), [docs / RESULTS_URI]
+            inputs = read_inputs(catalogue, results, docs, self._cache(config))
             published = self.config.published or earlier_revision(project)
             since = publication(project, published)
-            self._site = build(inputs, self._templates(config), since)
+            self._site = build(inputs, _templates(config), since)
+            drawn = dict(drawings(self._site, self._drawer))
         except EpochcostError as error:
             raise PluginError(str(error)) from error
         stale = stale_fault(project, docs)
@@ -153,7 +147,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         if config.nav is None:
             written = [file.src_uri for file in files.documentation_pages()]
             config.nav = navigation(self._site, written)
-        for file in self._generated(config):
+        for file in self._generated(config, drawn):
             if file.src_uri in files.src_uris:
                 files.remove(files.src_uris[file.src_uri])
             files.append(file)
@@ -178,14 +172,12 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
                 if path not in warned and not _excluded(file):
                     log.warning(f"{display_path(path)}: {refusal} (left out of the site)")
 
-    def _generated(self, config: MkDocsConfig) -> Iterator[File]:
+    def _generated(self, config: MkDocsConfig, drawn: Mapping[str, bytes]) -> Iterator[File]:
         site = self._site
-        for uri, content in (*site.pages.items(), *site.files.items()):
+        for uri, content in (*site.pages.items(), *site.files.items(), *drawn.items()):
             yield File.generated(config, uri, content=content)
         for uri, path in site.results.items():
             yield File.generated(config, uri, abs_src_path=str(path))
-        for uri, _ in drawings(site, self._drawer):
-            yield File.generated(config, uri, content=b"")
 
     def on_page_markdown(
         self,
@@ -218,19 +210,9 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         return resolve_links(html, partial(_relative_address, files, page.file))
 
     def on_env(self, env: Environment, *, config: MkDocsConfig, files: Files) -> Environment:  # noqa: ARG002
-        """Set the content security policy of pages, and draw the figures into their files."""
+        """Set the content security policy of pages."""
         env.globals["content_security_policy"] = Markup(self._policy)  # noqa: S704  our own text
-        self._scripts = set()
-        self.fill(files)
         return env
-
-    def fill(self, files: Files) -> None:
-        """Draw the figures unless they are cached, and write the drawings into their files."""
-        try:
-            for uri, content in drawings(self._site, self._drawer):
-                files.src_uris[uri].content_bytes = content()
-        except EpochcostError as error:
-            raise PluginError(str(error)) from error
 
     def on_post_page(self, output: str, *, page: Page, config: MkDocsConfig) -> str:  # noqa: ARG002
         """Record a page's inline scripts for the security policy, then insert tables and charts."""
@@ -291,17 +273,15 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         config: MkDocsConfig,
         builder: object,  # noqa: ARG002
     ) -> LiveReloadServer:
-        """Build the preview again when specs, results or templates change."""
-        root = self._path(config, self.config.root)
-        results = [self._path(config, folder) for folder in self.config.results]
-        for path in (root / "specs", root / "models", *results, self._templates(config)):
+        """Build the preview again when specs or templates change, as when docs and results do."""
+        root = _project(config)
+        for path in (root / "specs", root / "models", _templates(config)):
             if path.exists():
                 server.watch(str(path))
         return server
 
     def contents(self, files: Files) -> Iterator[tuple[str, bytes]]:
         """Yield address and content of each file for other site generators; pages are Markdown."""
-        self.fill(files)
         for file in files:
             content = file.content_bytes
             if file.src_uri in self._site.pages:
@@ -311,14 +291,18 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
                 yield file.src_uri, content
         self._end()
 
-    def _templates(self, config: MkDocsConfig) -> Path:
-        if self.config.templates is not None:
-            return self._path(config, self.config.templates)
-        folder = self._path(config, "site_templates")
-        return folder if folder.is_dir() else BUNDLED / "site_templates"
+    def _cache(self, config: MkDocsConfig) -> Path:
+        return _project(config) / self.config.cache
 
-    def _path(self, config: MkDocsConfig, path: str) -> Path:
-        return Path(config.config_file_path).parent / PurePosixPath(path)
+
+def _project(config: MkDocsConfig) -> Path:
+    return Path(config.config_file_path).parent
+
+
+def _templates(config: MkDocsConfig) -> Path:
+    """The templates of the project, or else of the package."""
+    folder = _project(config) / "site_templates"
+    return folder if folder.is_dir() else BUNDLED / "site_templates"
 
 
 def _relative_address(files: Files, page: File, uri: str) -> str:

@@ -119,6 +119,7 @@ _FILTERS: dict[str, Callable[..., Any]] = {
     "software": units.render_software,
     "gib": _gib,
     "date": _date,
+    "decimal": lambda number: Decimal(repr(number)),
     "goal": GOAL_NAMES.__getitem__,
     "hour": _hour,
     "hour_rate": wording.render_hour,

@@ -10,16 +10,16 @@ import contextlib
 import os
 import subprocess
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 from epochcost.analysis.estimates import EstimatedRow, estimated_rows
 from epochcost.analysis.inputs import RATIOS_FILE, RESULTS_URI, Inputs, StoredResult, read_inputs
-from epochcost.analysis.observations import observe, observe_variants
-from epochcost.analysis.predicted import predict_times
+from epochcost.analysis.observations import Observation, observe, observe_variants
+from epochcost.analysis.predicted import Predictions, predict_times
 from epochcost.analysis.rows import Row, price_rows
-from epochcost.analysis.serving import serving_rows
+from epochcost.analysis.serving import ServingRow, serving_rows
 from epochcost.analysis.table.lines import Line, published_lines
 from epochcost.errors import CapabilityError, EpochcostError, InputError
 from epochcost.results.store import MAX_FILE_BYTES
@@ -38,16 +38,13 @@ _OUTSIDE = ("", ".", "..")
 
 @dataclass(frozen=True)
 class Revision:
-    """A project's inputs at a revision, and its table of figures (``lines``).
+    """A project's inputs at a revision, and the figures that follow; each is computed once.
 
-    ``rows`` are sorted by cost within a workload and mode. ``estimated`` has models without a time.
+    ``label`` names the revision for readers.
     """
 
-    label: str
     inputs: Inputs
-    rows: tuple[Row, ...]
-    estimated: Mapping[str, tuple[EstimatedRow, ...]]
-    lines: tuple[Line, ...]
+    label: str = field(default=WORKING_TREE, kw_only=True)
 
     @property
     def catalogue(self) -> Catalogue:
@@ -64,6 +61,45 @@ class Revision:
     def stored(self) -> Mapping[str, StoredResult]:
         """All stored results, by URI on the site (the value of the table's column ``evidence``)."""
         return {result.uri: result for result in self.inputs.stored}
+
+    @cached_property
+    def predictions(self) -> Predictions:
+        """Every predicted time, and the reasons for missing predictions."""
+        return predict_times(self.inputs, self.catalogue.models.values())
+
+    @cached_property
+    def observations(self) -> tuple[Observation, ...]:
+        """All measured and published times, and predicted times for the cases that lack both.
+
+        A case is a workload on a machine in one mode and kind of software.
+        """
+        timed = observe(self.inputs)
+        return (*timed, *self.predictions.missing_from(timed))
+
+    @cached_property
+    def variants(self) -> tuple[Observation, ...]:
+        """Every measured trial whose settings differ from the defaults."""
+        return observe_variants(self.inputs)
+
+    @cached_property
+    def loads(self) -> tuple[ServingRow, ...]:
+        """Every measured LoadGen scenario, with its cost."""
+        return serving_rows(self.inputs)
+
+    @cached_property
+    def rows(self) -> tuple[Row, ...]:
+        """Every observation under each price plan; sorted by cost within a workload and mode."""
+        return price_rows(self.catalogue, self.observations)
+
+    @cached_property
+    def estimated(self) -> Mapping[str, tuple[EstimatedRow, ...]]:
+        """Costs of trainings without a known time, estimated from operation counts, by model id."""
+        return estimated_rows(self.inputs, self.rows)
+
+    @cached_property
+    def lines(self) -> tuple[Line, ...]:
+        """The lines of the table of all figures."""
+        return published_lines(self.catalogue, self.rows, self.variants, self.loads, self.estimated)
 
 
 @dataclass(frozen=True)
@@ -101,23 +137,14 @@ def read_revision(snapshot: Snapshot, folder: Path, cache: Path | None = None) -
     project = snapshot.project.absolute()
     try:
         inputs = read_inputs(load_catalogue(folder), [folder / _RESULTS], folder / _DOCS, cache)
-        return priced_revision(snapshot.label, inputs)
+        revision = Revision(inputs, label=snapshot.label)
+        # Faults of published rates are found when all lines are computed.
+        _ = revision.lines
+        return revision
     except InputError as error:
         message = str(error).replace(f"{folder}/", "").replace(f"{project}/", "")
         lines = message.splitlines()
         raise InputError("\n".join(f"{snapshot.label}: {line}" for line in lines)) from None
-
-
-def priced_revision(label: str, inputs: Inputs) -> Revision:
-    """Collect and price a project's times; raises InputError if published rates cannot be read."""
-    catalogue, timed = inputs.catalogue, observe(inputs)
-    predicted = predict_times(inputs, catalogue.models.values()).missing_from(timed)
-    rows = price_rows(catalogue, (*timed, *predicted))
-    estimated = estimated_rows(inputs, rows)
-    lines = published_lines(
-        catalogue, rows, observe_variants(inputs), serving_rows(inputs), estimated
-    )
-    return Revision(label, inputs, rows, estimated, lines)
 
 
 def _git_output(folder: Path, *arguments: str, input_bytes: bytes | None = None) -> bytes:

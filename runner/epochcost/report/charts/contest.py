@@ -238,9 +238,7 @@ class CostRatios(Figure):
         )
         quiet = {"color": "var(--ec-series-1)", "opacity": 0.5, "strokeWidth": 3}
         return [
-            alt.Chart(alt.Data(values=[{"ratio": 1}]))
-            .mark_rule(strokeDash=[4, 4], strokeWidth=1.5, color="var(--ec-ink)")
-            .encode(x=line),
+            theme.line_at_one(alt, "ratio").encode(x=line),
             theme.error_bars(alt, base, "X", "times_cost", **quiet),
             self.data.with_tooltips(
                 alt,

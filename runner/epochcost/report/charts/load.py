@@ -85,16 +85,23 @@ class CostByLoad(Figure):
 def load_figure(answer: TokenAnswer, identifier: str) -> CostByLoad | None:
     """Chart the cheapest machines and APIs of ``answer``; None if too few can be charted."""
     requests, offers = answer.requests, [*_unbeaten_offers(answer)]
-    if not offers:
-        return None
     names = distinct([*map(_short_name, offers)], [*map(name_of, offers)])
-    return cost_by_load(
-        [_way(requests, offer, name) for offer, name in zip(offers, names, strict=True)],
-        identifier=identifier,
-        currency=offers[0].price.currency,
-        requests=f"Requests of {requests.lengths_text}",
+    named = zip(offers, names, strict=True)
+    drawn = drawn_ways([_way(requests, offer, name) for offer, name in named])
+    if len(drawn) < _LEAST:
+        return None
+    apis = "Dashed lines are the cheapest APIs."
+    return CostByLoad(
+        id=identifier,
+        title=finding(drawn, answer.turn),
+        description=(
+            f"Requests of {requests.lengths_text}. Machines have list prices, and their idle time "
+            "is billed, too. Higher loads need more machines. Machines that are cheapest at none "
+            "of the loads are left out. "
+            f"{apis if drawn[-1].is_api else 'No API has a comparable price.'}"
+        ),
+        data=ChartData(tuple(line_points(drawn)), offers[0].price.currency),
         source=f"Times predicted; prices of {day_range(offer.price.as_of for offer in offers)}",
-        turn=answer.turn,
     )
 
 
@@ -123,42 +130,10 @@ def _way(requests: Requests, offer: Offered, name: str) -> Way:
     return Way(one_line(name), tuple(map(float, exact)))
 
 
-def cost_by_load(
-    ways: Sequence[Way],
-    *,
-    identifier: str,
-    currency: str,
-    requests: str,
-    source: str = "",
-    turn: BreakEven | None = None,
-) -> CostByLoad | None:
-    """Chart the machines that are the cheapest at some request rate, and the cheapest APIs.
-
-    At the break-even ``turn``, a machine costs as much as the cheapest API. Returns None if the
-    chart would have fewer than two lines.
-    """
-    drawn = [
-        *_cheapest_machines(ways),
-        *_differently_priced_apis([way for way in ways if way.is_api])[:_MOST_APIS],
-    ]
-    if len(drawn) < _LEAST:
-        return None
-    return CostByLoad(
-        id=identifier,
-        title=finding(drawn, turn),
-        description=(
-            f"{requests}. Machines have list prices, and their idle time is billed, too. Higher "
-            "loads need more machines. Machines that are cheapest at none of the loads are left "
-            "out. "
-            + (
-                "Dashed lines are the cheapest APIs."
-                if drawn[-1].is_api
-                else "No API has a comparable price."
-            )
-        ),
-        data=ChartData(tuple(_line_points(drawn)), currency),
-        source=source,
-    )
+def drawn_ways(ways: Sequence[Way]) -> list[Way]:
+    """The machines that are the cheapest at some request rate, and then the cheapest APIs."""
+    apis = _differently_priced_apis([way for way in ways if way.is_api])
+    return [*_cheapest_machines(ways), *apis[:_MOST_APIS]]
 
 
 def finding(ways: Sequence[Way], turn: BreakEven | None = None) -> str:
@@ -212,8 +187,8 @@ def _differently_priced_apis(apis: Sequence[Way]) -> list[Way]:
     return distinct
 
 
-def _line_points(ways: Sequence[Way]) -> Iterator[LoadCost]:
-    # The legend has the order of the lines' ends, dearest first.
+def line_points(ways: Sequence[Way]) -> Iterator[LoadCost]:
+    """Yield the points of each line in the order of the lines' ends, dearest first."""
     for way in sorted(ways, key=lambda way: -way.costs[-1]):
         for rate, cost in zip(RATES, way.costs, strict=True):
             yield LoadCost(way.name, float(rate), cost, way.is_api)

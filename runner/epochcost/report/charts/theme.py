@@ -104,6 +104,13 @@ def shape_by_kind(alt: Any, data: ChartData[Any]) -> Any:
     )
 
 
+def line_at_one(alt: Any, field: str) -> Any:
+    """Draw a dashed line where ``field`` is 1; the caller adds the axis."""
+    return alt.Chart(alt.Data(values=[{field: 1}])).mark_rule(
+        strokeDash=[4, 4], strokeWidth=1.5, color="var(--ec-ink)"
+    )
+
+
 def error_bars(alt: Any, base: Any, channel: Literal["X", "Y"], field: str, **look: Any) -> Any:
     """Draw a line between the ends of each interval."""
     look = {"strokeWidth": 1.5, **look}

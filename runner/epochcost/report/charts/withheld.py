@@ -45,9 +45,8 @@ class WithheldChart(Figure):
         x = axes.log_scaled(alt.X, "true", domain, "true time of an example", "seconds")
         y = axes.log_axis(alt.Y, self.data, "over_true", "predicted over true time", also=[1.0])
         base = self.marks(alt).encode(x=x, color=theme.colour_by(alt, self.data, "interval"))
-        at_one = alt.Chart(alt.Data(values=[{"over_true": 1}])).encode(y=y)
         return [
-            at_one.mark_rule(strokeDash=[4, 4], strokeWidth=1.5, color="var(--ec-ink)"),
+            theme.line_at_one(alt, "over_true").encode(y=y),
             theme.error_bars(alt, base, "Y", "over_true"),
             self.data.with_tooltips(
                 alt,

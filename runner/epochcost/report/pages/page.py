@@ -11,23 +11,17 @@ from functools import cached_property
 from typing import Any, Literal
 
 from epochcost.analysis.difference.changes import Difference, Publication
-from epochcost.analysis.difference.revision import WORKING_TREE, Revision
-from epochcost.analysis.estimates import EstimatedRow, estimated_rows
+from epochcost.analysis.difference.revision import Revision
+from epochcost.analysis.estimates import EstimatedRow
 from epochcost.analysis.finetune import FinetuneAnswer, TrainingDemand, TuningMarket
-from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.observations import (
-    Observation,
     Workload,
-    observe,
-    observe_variants,
     workloads,
 )
 from epochcost.analysis.phases import TimedDecoder, timed_decoders
-from epochcost.analysis.predicted import Predictions, predict_times
 from epochcost.analysis.prediction_trust import Trust, read_trust
-from epochcost.analysis.rows import Row, price_rows, usual_currency
-from epochcost.analysis.serving import ServedDecoder, ServingRow, served_decoders, serving_rows
-from epochcost.analysis.table.lines import Line, published_lines
+from epochcost.analysis.rows import Row, usual_currency
+from epochcost.analysis.serving import ServedDecoder, served_decoders
 from epochcost.analysis.token_answers import TokenAnswer, TokenMarket, usual_answers
 from epochcost.errors import InputError, ResultError
 from epochcost.predict.decoders.training_rows import Method
@@ -39,7 +33,6 @@ from epochcost.report.ranking import (
     tokens_contest,
     tuning_contest,
 )
-from epochcost.specs.catalogue import Catalogue
 from epochcost.statistics import group_by
 
 Job = Literal["train", "serve", "tokens", "lora"]
@@ -74,31 +67,15 @@ class Page:
 
 
 @dataclass(frozen=True)
-class Report:
-    """The inputs of the site, and the values computed from them; each value is computed once."""
+class Report(Revision):
+    """The project in the working tree, and all values that the site shows."""
 
-    inputs: Inputs
     publication: Publication = field(default_factory=Publication)
-
-    @property
-    def catalogue(self) -> Catalogue:
-        """The specs of the project."""
-        return self.inputs.catalogue
 
     @cached_property
     def currency(self) -> str | None:
         """The currency of most prices in the project; None if the project has no prices."""
         return usual_currency(price.currency for price in self.catalogue.prices.values())
-
-    @cached_property
-    def variants(self) -> tuple[Observation, ...]:
-        """Every measured trial whose settings differ from the defaults."""
-        return observe_variants(self.inputs)
-
-    @cached_property
-    def loads(self) -> tuple[ServingRow, ...]:
-        """Every measured LoadGen scenario, with its cost."""
-        return serving_rows(self.inputs)
 
     @cached_property
     def decoders(self) -> Mapping[str, tuple[TimedDecoder, ...]]:
@@ -118,34 +95,9 @@ class Report:
         return None
 
     @cached_property
-    def predictions(self) -> Predictions:
-        """Every predicted time, and the reasons for missing predictions."""
-        return predict_times(self.inputs, self.catalogue.models.values())
-
-    @cached_property
-    def observations(self) -> tuple[Observation, ...]:
-        """All measured and published times, and predicted times for the cases that lack both.
-
-        A case is a workload on a machine in one mode and kind of software.
-        """
-        timed = observe(self.inputs)
-        return (*timed, *self.predictions.missing_from(timed))
-
-    @cached_property
     def changes(self) -> Difference | str:
         """The changes since the site was last published, or the reason why they are unknown."""
-        now = Revision(WORKING_TREE, self.inputs, self.rows, self.estimated, self.lines)
-        return self.publication.changes(now)
-
-    @cached_property
-    def rows(self) -> tuple[Row, ...]:
-        """Every observation under each price plan, with its cost."""
-        return price_rows(self.catalogue, self.observations)
-
-    @cached_property
-    def estimated(self) -> Mapping[str, tuple[EstimatedRow, ...]]:
-        """Costs of trainings without a known time, estimated from operation counts, by model id."""
-        return estimated_rows(self.inputs, self.rows)
+        return self.publication.changes(self)
 
     @cached_property
     def workloads(self) -> Mapping[Workload, WorkloadRows]:
@@ -208,11 +160,6 @@ class Report:
             else ""
             for hardware in self.catalogue.hardware.values()
         }
-
-    @cached_property
-    def lines(self) -> tuple[Line, ...]:
-        """The lines of the table of all results."""
-        return published_lines(self.catalogue, self.rows, self.variants, self.loads, self.estimated)
 
 
 def _by_method(market: TuningMarket, name: str) -> Iterator[tuple[Method, FinetuneAnswer]]:

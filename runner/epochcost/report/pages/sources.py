@@ -3,25 +3,30 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from functools import cached_property
 from typing import get_args
 
 from epochcost.analysis.observations import Workload
-from epochcost.analysis.table.lines import Value
 from epochcost.cost.claims import Agreement, ClaimCheck, RowChecks, method, recompute
 from epochcost.report.pages.page import Page, Report
-from epochcost.report.tables import Column, Table
-from epochcost.report.wording import price_paid
-from epochcost.specs.catalogue import Catalogue
-from epochcost.specs.hardware import Hardware
 from epochcost.specs.published import Claim, Published, Timing
 from epochcost.statistics import group_by
-from epochcost.units import plain
 
 _AGREEMENTS: tuple[Agreement, ...] = get_args(Agreement)
+# Facts of a source's row, by field, with their titles.
+_FACTS = {
+    "batch_size": "Batch size",
+    "steps_per_epoch": "Steps per epoch",
+    "steps": "Steps",
+    "epochs": "Epochs",
+    "power_watts": "Power, W",
+    "accuracy_percent": "Accuracy, %",
+    "runs": "Runs",
+    "framework": "Framework",
+    "notes": "Notes",
+}
 
 
 @dataclass(frozen=True)
@@ -30,14 +35,18 @@ class SourceTable:
 
     spec: Published
     rows: tuple[RowChecks, ...]
-    inputs: Table
     workload: Workload | None
     measured: int
 
     @property
-    def method(self) -> str:
-        """Describe the method by which we recompute the figures."""
-        return method(self.spec)
+    def facts(self) -> Mapping[str, str]:
+        """The titles of the facts that some row states, by field."""
+        rows = self.spec.timings
+        return {
+            name: title
+            for name, title in _FACTS.items()
+            if any(getattr(row, name) is not None for row in rows)
+        }
 
     @property
     def timed(self) -> list[RowChecks]:
@@ -121,7 +130,6 @@ def _table(report: Report, spec: Published) -> SourceTable:
     return SourceTable(
         spec=spec,
         rows=rows,
-        inputs=inputs_table(spec, report.catalogue),
         workload=workload if observed or model else None,
         measured=measured,
     )
@@ -139,6 +147,7 @@ def _page(report: Report, tables: Sequence[SourceTable]) -> Page:
             "tables": tables,
             "tallies": _agreement_counts_by_origin(tables),
             "agreements": _AGREEMENTS,
+            "method": method,
             "hardware": report.catalogue.hardware,
             "prices": report.catalogue.prices,
             "models": {
@@ -146,65 +155,3 @@ def _page(report: Report, tables: Sequence[SourceTable]) -> Page:
             },
         },
     )
-
-
-_COLUMNS: tuple[tuple[Column, Callable[[Timing], Value]], ...] = (
-    (Column("batch_size", "Batch size", "number"), lambda row: row.batch_size),
-    (Column("steps_per_epoch", "Steps per epoch", "number"), lambda row: row.steps_per_epoch),
-    (Column("steps", "Steps", "number"), lambda row: row.steps),
-    (Column("epochs", "Epochs", "number"), lambda row: row.epochs),
-    (Column("power_watts", "Power, W", "number"), lambda row: row.power_watts),
-    (
-        Column("accuracy", "Accuracy, %"),
-        lambda row: _spread(row.accuracy_percent, row.accuracy_spread),
-    ),
-    (Column("runs", "Runs", "number"), lambda row: row.runs),
-    (Column("framework", "Framework"), lambda row: row.framework),
-    (Column("notes", "Notes"), lambda row: row.notes),
-)
-
-
-def inputs_table(source: Published, catalogue: Catalogue) -> Table:
-    """Make a table of a source's rows, with a column for each fact that some row states."""
-    used = [
-        (column, of)
-        for column, of in _COLUMNS
-        if any(of(timing) is not None for timing in source.timings)
-    ]
-    columns = (Column("row", "Row"), Column("time", "Time"), *(column for column, _ in used))
-    rows = tuple(
-        (
-            render_row(timing, catalogue.hardware[timing.hardware]),
-            _render_time(timing),
-            *(of(timing) for _, of in used),
-            _prices(timing, catalogue) or None,
-        )
-        for timing in source.timings
-    )
-    return Table((*columns, Column("prices", "Price per hour")), rows)
-
-
-def render_row(timing: Timing, hardware: Hardware) -> str:
-    """Describe a row of a published table, such as "NAME: MACHINE × 2" or just "MACHINE"."""
-    count = f" \N{MULTIPLICATION SIGN} {timing.count}" if timing.count > 1 else ""
-    named = f"{timing.name}: " if timing.name else ""
-    return f"{named}{hardware.name}{count}"
-
-
-def _prices(timing: Timing, catalogue: Catalogue) -> str:
-    names = dict.fromkeys((timing.price, *(claim.price for claim in timing.claims)))
-    return "; ".join(price_paid(catalogue.prices[name]) for name in names if name)
-
-
-def _render_time(timing: Timing) -> str:
-    if timing.seconds_per_epoch is not None:
-        return f"{plain(timing.seconds_per_epoch)} s an epoch"
-    if timing.seconds is not None:
-        return f"{plain(timing.seconds)} s"
-    return f"{_spread(timing.hours, timing.spread_hours)} h"
-
-
-def _spread(value: Decimal | None, spread: Decimal | None) -> str | None:
-    if value is None:
-        return None
-    return f"{value:,f} ± {spread:f}" if spread else f"{value:,f}"
