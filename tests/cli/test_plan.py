@@ -1,8 +1,7 @@
-"""`epochcost plan`: trials as text and as JSON."""
+"""`epochcost plan`: the trials, and the nodes without a CUDA kernel."""
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
@@ -51,26 +50,13 @@ def test_sweeps_have_no_time_beforehand() -> None:
     assert not any("0 trials" in line for line in lines)
 
 
-def test_json_holds_everything_that_defines_a_trial() -> None:
-    """JSON lists the trials of the text, with ids and digests of their graphs."""
-    document = json.loads(plan("--provider", "cpu", "--format", "json"))
-    assert document["hardware"] == "local"
-    assert [trial["batch_size"] for trial in document["trials"]] == [1, 2, 4]
-    assert all(len(trial["graph_sha256"]) == 64 for trial in document["trials"])
-    assert len({trial["id"] for trial in document["trials"]}) == 3
-
-
 @pytest.mark.skipif("cuda" in usable_providers(), reason="CUDA is usable here")
 def test_what_is_left_out_has_its_reason() -> None:
     """Without a GPU the CUDA trials are listed with the reason."""
     text = plan()
     assert "left out, because provider cuda: expected a usable GPU" in text
     assert "\n  tiny training cuda\n" in text
-    document = json.loads(plan("--format", "json"))
-    assert [entry["what"] for entry in document["left_out"]] == [
-        "tiny training cuda",
-        "tiny inference cuda",
-    ]
+    assert "\n  tiny inference cuda\n" in text
 
 
 @pytest.mark.skipif("cuda" in usable_providers(), reason="CUDA is usable here")
@@ -80,10 +66,6 @@ def test_cuda_kernels_are_checked_without_a_gpu() -> None:
     assert isinstance(result.exception, CapabilityError)
     assert result.stdout.startswith("CUDA kernels: all ")
     assert result.stdout.endswith("nodes of 2 graphs have one\n")
-    result = CliRunner().invoke(app, ["plan", "--provider", "cuda", "--format", "json"])
-    checks = json.loads(result.stdout)["cuda_kernels"]
-    assert [check["graph"] for check in checks] == ["tiny inference fp32", "tiny training fp32"]
-    assert [check["on_host"] for check in checks] == [[], []]
 
 
 @pytest.mark.skipif("cuda" in usable_providers(), reason="CUDA is usable here")

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import errno
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from called_program import ended_here, printed
+from called_program import ended_here
 
 SPECS = Path(__file__).parents[2] / "specs"
 OPTIONS = ("--provider", "aws", "--as-of", "2026-11-01", "--source", "a list of November 2026")
@@ -95,28 +94,6 @@ def test_an_unsound_row_stops_all(project: Path) -> None:
     assert skipped.returncode == 0
     assert skipped.stderr.count("table.csv:3:1") == 1
     assert prices(project) - before == {"p2.xlarge-on-demand-2026-11.toml"}
-
-
-def test_a_disk_that_fills_changes_no_price(
-    project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """A dated price and a new price: if the second cannot be written, the first is as before."""
-    (project / "table.csv").write_text(
-        f"{HEADER}p3.2xlarge,3.06,us-east-1\np2.xlarge,0.80,us-east-1\n", encoding="utf-8"
-    )
-    before = {path: path.read_bytes() for path in (project / "specs/prices").iterdir()}
-    flushed: list[int] = []
-
-    def fsync(descriptor: int) -> None:
-        flushed.append(descriptor)
-        if len(flushed) == 3:  # after the first file and its folder
-            raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.chdir(project)
-    monkeypatch.setattr("os.fsync", fsync)
-    code, _, err = printed(capsys, "prices", "import", "table.csv", *OPTIONS)
-    assert (code, "free some space there" in err) == (3, True)
-    assert {path: path.read_bytes() for path in (project / "specs/prices").iterdir()} == before
 
 
 def test_no_such_file(project: Path) -> None:

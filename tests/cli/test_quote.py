@@ -227,8 +227,14 @@ def test_json_of_interruptions(shell: Shell, tmp_path: Path) -> None:
         (["--price", "box-hourly", "--rate", "1"], "got both"),
         (["--rate", "1"], "missing --billing: prorated, per-second, whole-hour"),
         (["--rate", ""], "missing --billing: prorated, per-second, whole-hour"),
-        (["--rate", "1", "--billing", "prorated", "--vcpus", "2"], "--vcpus belongs to --price"),
-        (["--rate", "1", "--billing", "prorated", "--egress-gb", "2"], "--egress-gb belongs to"),
+        (
+            ["--rate", "1", "--billing", "prorated", "--vcpus", "2"],
+            "--vcpus and --egress-gb belong",
+        ),
+        (
+            ["--rate", "1", "--billing", "prorated", "--egress-gb", "2"],
+            "--vcpus and --egress-gb belong",
+        ),
         (["--price", "box-hourly", "--billing", "prorated"], "belong to --rate"),
         (["--price", "box-hourly", "--currency", "EUR"], "belong to --rate"),
         (["--price", "box-hourly", "--vcpus", "8"], "box-hourly is not a price per vCPU"),
@@ -267,7 +273,7 @@ def test_arguments_that_do_not_go_together(
         ),
         (
             ["--rate", "1", "--billing", "prorated", "--duration", "1h", "--currency", "euro"],
-            "three capitals",
+            "ISO 4217",
         ),
     ],
 )

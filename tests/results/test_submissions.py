@@ -17,10 +17,9 @@ from epochcost.results.records import Result
 from epochcost.results.rounds import add_round
 from epochcost.results.sidecars import LIMIT_VERSION, BatchLimit, FailedSize
 from epochcost.results.store import MOST_BYTES, write_sidecar
-from epochcost.results.submissions import check_results
 from epochcost.specs.loader import load_catalogue
 from revisions import STEPS
-from submitted import NOW, checked, sound, stored, the_fault
+from submitted import checked, sound, stored, the_fault
 
 
 def test_a_sound_result(project: Path) -> None:
@@ -32,15 +31,13 @@ def test_a_sound_result(project: Path) -> None:
     assert "the first result of local" in one.remarks
 
 
-def test_the_statistics_of_a_folder_are_asked_for(project: Path) -> None:
-    """Statistics of a whole folder are computed on request only."""
-    stored(project, sound(project))
-    catalogue, root = load_catalogue(project), Path("docs/data/results")
-    (one,) = check_results(catalogue, root, (), NOW).submissions
-    (asked,) = check_results(catalogue, root, (), NOW, summarised=True).submissions
+def test_a_check_of_all_results_has_no_statistics(project: Path) -> None:
+    """Statistics are computed for named files only."""
+    path = stored(project, sound(project))
+    (one,) = checked(project).submissions
+    (named,) = checked(project, path).submissions
     assert one.summary is None
-    assert asked.summary is not None
-    assert one.remarks == asked.remarks
+    assert one.remarks == named.remarks
 
 
 def test_a_file_beside_the_results(project: Path) -> None:

@@ -24,7 +24,7 @@ from epochcost.analysis.rows import (
     price_rows,
 )
 from epochcost.analysis.times import times_of
-from epochcost.cost import Candidate, Estimate
+from epochcost.cost import Candidate
 from epochcost.errors import Fault
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.document import display_path, key_position
@@ -43,18 +43,14 @@ _GOALS: Mapping[BudgetGoal, Goal] = {
 class Verdict:
     """A limit in a study's budget, and whether the cost is within the limit (``state``).
 
-    ``cost``, ``hardware`` and ``price`` (ids) are those of the cheapest machine and price plan
-    under the limit's conditions, such as an accuracy. They are None if no such cost is known.
-    ``place`` has the limit's file and line, and a message with the allowed and the actual cost.
+    ``choice`` is the cheapest machine and price plan under the limit's conditions, such as an
+    accuracy; None if no such cost is known. ``place`` has the limit's file and line, and a message
+    with the allowed and the actual cost.
     """
 
-    study: str
-    limit: BudgetLimit
     state: State
     place: Fault
-    cost: Estimate | None = None
-    hardware: str | None = None
-    price: str | None = None
+    choice: Candidate[Offer] | None
 
 
 def verdicts(inputs: Inputs) -> tuple[Verdict, ...]:
@@ -95,10 +91,7 @@ def _verdict(
     )
     expected = f"{WORK_NAMES[goal]} of {limit.model}{''.join(conditions)} for at most {most}"
     place = _place(catalogue, study, index, f"{state}: expected {expected}, got {figures}")
-    if choice is None:
-        return Verdict(study.id, limit, state, place)
-    cost, hardware = choice.cost, choice.key.row.observed.machine.hardware
-    return Verdict(study.id, limit, state, place, cost, hardware, cost.price_id)
+    return Verdict(state, place, choice)
 
 
 def _place(catalogue: Catalogue, study: Study, index: int, message: str) -> Fault:

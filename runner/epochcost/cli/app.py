@@ -10,7 +10,6 @@ import os
 import sys
 import warnings
 from collections.abc import Mapping
-from difflib import get_close_matches
 from importlib import import_module
 from types import MappingProxyType
 from typing import Annotated, Any
@@ -49,15 +48,6 @@ COMMANDS: Mapping[str, str] = MappingProxyType(
         "weightless": "Write a copy of an ONNX file without the weights.",
         "new": "Write a new spec from options, a machine or a graph.",
         "prices": "Import published price tables as specs.",
-    }
-)
-# The subcommands of groups: a suggestion names the group, too.
-GROUPS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "data": ("fetch", "import", "list"),
-        "new": ("hardware", "price", "model"),
-        "prices": ("import", "renew-apis"),
-        "results": ("import",),
     }
 )
 # The modules of commands whose module has another name.
@@ -116,8 +106,6 @@ class _LazyCommandGroup(TyperGroup):
             self.add_command(TyperCommand(name, help=line))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
-        if args[0] not in self.commands and not ctx.resilient_parsing:
-            ctx.fail(f"No such command {args[0]!r}.{_suggestion(args[0])}")
         name, listed, rest = super().resolve_command(ctx, args)
         return name, listed and load_command(str(name)), rest
 
@@ -128,14 +116,6 @@ class _LazyCommandGroup(TyperGroup):
             # Click would end the program without a word.
             typer.echo("interrupted", err=True)
             raise typer.Exit(INTERRUPTED) from None
-
-
-def _suggestion(typed: str) -> str:
-    """A question that names the commands like ``typed``, also those of groups; may be empty."""
-    grouped = [f"{group} {name}" for group, names in GROUPS.items() for name in names]
-    near = get_close_matches(typed, COMMANDS)
-    near += [path for path in grouped if get_close_matches(typed, [path.partition(" ")[2]])]
-    return f" Did you mean {', '.join(map(repr, near))}?" if near else ""
 
 
 app = typer.Typer(
@@ -190,15 +170,11 @@ _standard_warning = warnings.formatwarning
 
 
 def _format_warning(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    line: str | None = None,
+    message: Warning | str, category: type[Warning], *place: Any, **line: Any
 ) -> str:
     if issubclass(category, ModelWarning):
         return f"warning: {message}\n"
-    return _standard_warning(message, category, filename, lineno, line)
+    return _standard_warning(message, category, *place, **line)
 
 
 def _missing_package_message(error: ModuleNotFoundError) -> str:

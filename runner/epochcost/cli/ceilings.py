@@ -21,14 +21,6 @@ from epochcost.specs.hardware import Hardware
 from epochcost.specs.study import Provider
 from epochcost.units import scientific
 
-WithCeilings = Annotated[
-    bool,
-    typer.Option(
-        "--ceilings/--no-ceilings",
-        help="After the run, measure the machine's peak rates in some seconds, unless stored.",
-    ),
-]
-
 
 def ceilings(
     *,

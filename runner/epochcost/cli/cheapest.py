@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
+from functools import partial
 from types import MappingProxyType
 from typing import Annotated, Any
 
@@ -25,38 +26,15 @@ from epochcost.analysis.odds import odds_sentence, scenarios, times_over
 from epochcost.analysis.representatives import DIFFERS
 from epochcost.analysis.rows import Offer, Row
 from epochcost.cli.bundled import catalogue_to_read, times_to_read
-from epochcost.cli.choices import (
-    Budget,
-    Deadline,
-    ShowAll,
-    limits_of,
-    print_choices,
-    render_range,
-)
-from epochcost.cli.terminal import (
-    RESULTS,
-    OutputFormat,
-    ResultsFolder,
-    WideTable,
-    fields_of,
-    ids,
-    print_json,
-    say,
-)
+from epochcost.cli.choices import LimitOptions, ListOptions, print_choices, render_range
+from epochcost.cli.terminal import fields_of, ids, print_json, say, with_option_groups
 from epochcost.cost import Candidate
 from epochcost.cost.sensitivity import SPEED, Switch
 from epochcost.errors import InputError
 from epochcost.predict.design import Precision
 from epochcost.specs.api import MILLION
 from epochcost.statistics import first_by
-from epochcost.units import (
-    money,
-    parse_count,
-    plain,
-    render_software,
-    rounded,
-    seconds,
-)
+from epochcost.units import money, parse_count, plain, render_software, rounded, seconds
 
 _MOST_SHOWN = 10
 _HEADER = (
@@ -79,13 +57,14 @@ _MOST_TURNS = 2
 _TWICE = 2
 
 
+@with_option_groups
 def cheapest(
+    *,
     model: Annotated[
         str,
         typer.Option(help="Id of a model or a published table.", autocompletion=ids("models")),
     ],
-    deadline: Deadline = None,
-    budget: Budget = None,
+    limiting: LimitOptions,
     software: Annotated[
         Stack | None,
         typer.Option(
@@ -108,10 +87,7 @@ def cheapest(
     tokens: Annotated[
         int | None, typer.Option(min=1, help="Number of tokens in each text to infer.")
     ] = None,
-    results: ResultsFolder = RESULTS,
-    show_all: ShowAll = False,
-    wide: WideTable = False,
-    form: OutputFormat = "text",
+    listing: ListOptions,
 ) -> None:
     """Show where a model costs least, and what would change this choice.
 
@@ -122,34 +98,32 @@ def cheapest(
         raise InputError(f"--mode {mode}: expected inference with --count or --tokens")
     mode = mode or ("inference" if infers else "training")
     examples = Decimal(MILLION) if count is None else parse_count(count, "count")
-    limits = limits_of(deadline, budget)
-    demand = Demand(model, mode, limits, software, precision, examples, tokens)
+    demand = Demand(model, mode, limiting.limits, software, precision, examples, tokens)
     catalogue = catalogue_to_read()
-    times = times_to_read(catalogue, results, model, precision)
+    times = times_to_read(catalogue, listing.results, model, precision)
     answer = cheapest_answer(catalogue, times, demand)
-    if form == "json":
+    if listing.form == "json":
         print_json(_answer_fields(answer))
     else:
-        _show(answer, show_all=show_all, wide=wide)
+        _show(answer, listing)
 
 
-def _show(answer: CheapestAnswer, *, show_all: bool, wide: bool) -> None:
+def _show(answer: CheapestAnswer, listing: ListOptions) -> None:
     demand = answer.demand
     order = "fastest first, as --budget asks" if demand.limits.fastest else "cheapest first"
     say(f"Choices for {demand.phrase}, {order}\n")
     met, beyond = demand.limits.divided(answer.ordered)
-    listed = met if show_all else first_by(met, place_of)[:_MOST_SHOWN]
-    hidden = 0 if show_all else len(answer.ordered) - len(listed)
-    rows = [_row(candidate, answer) for candidate in listed]
-    late = [_row(candidate, answer) for candidate in beyond] if show_all else []
-    print_choices(_HEADER, rows, late, drop=_DROP, wide=wide, hidden=hidden)
-    say("\n".join((*_explanation_lines(answer), "", *_left_out_texts(answer, show_all=show_all))))
+    best = first_by(met, place_of)[:_MOST_SHOWN]
+    row = partial(_row, answer.choice)
+    print_choices(_HEADER, met, best, row, listing, drop=_DROP, beyond=beyond)
+    left_out = _left_out_texts(answer, show_all=listing.show_all)
+    say("\n".join((*_explanation_lines(answer), "", *left_out)))
 
 
-def _row(candidate: Candidate[Offer], answer: CheapestAnswer) -> tuple[str, ...]:
+def _row(choice: Candidate[Offer], candidate: Candidate[Offer]) -> tuple[str, ...]:
     row, cost, price = candidate.key.row, candidate.cost, candidate.key.job.price
     return (
-        f"{'> ' if candidate is answer.choice else '  '}{row.observed.machine.name}",
+        f"{'> ' if candidate is choice else '  '}{row.observed.machine.name}",
         price.plan_text,
         seconds(float(candidate.seconds)),
         money(cost.mean, cost.currency),

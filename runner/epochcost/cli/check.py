@@ -1,4 +1,4 @@
-"""`epochcost check`: print the faults of specs, results or budgets, as text or as JSON."""
+"""`epochcost check`: print the faults of specs, results or budgets."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ import tomli
 import typer
 
 from epochcost.cli.bundled import inputs_to_read, own_catalogue, project_to_write
-from epochcost.cli.terminal import DOCS, RESULTS, Format, print_json
+from epochcost.cli.terminal import DOCS, RESULTS
 from epochcost.cost.estimate import Time
-from epochcost.errors import Fault, InputError, ModelError, SpecError, UsageError
+from epochcost.errors import Fault, InputError, ModelError, UsageError
 from epochcost.plan.binding import file_misfits, step_misfits
 from epochcost.report.publishing import link_faults
-from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.document import display_path, key_position
 from epochcost.specs.findings import Finding
 from epochcost.specs.loader import FOLDER, CheckReport, check_paths
@@ -49,7 +48,6 @@ def check(
         bool,
         typer.Option("--budgets", help="Check the studies' budgets; exit 1 unless all are kept."),
     ] = False,
-    output: Annotated[Format, typer.Option("--format", help="Lines of text, or JSON.")] = "text",
 ) -> None:
     """Validate specs, results or budgets, and list their faults.
 
@@ -58,14 +56,14 @@ def check(
     if budgets and (paths or results):
         raise UsageError("--budgets: cannot be combined with paths or --results")
     if budgets:
-        _check_budgets(as_json=output == "json")
+        _check_budgets()
     elif results:
-        _check_results(paths or [], as_json=output == "json")
+        _check_results(paths or [])
     else:
-        _check_specs(paths or [], as_json=output == "json")
+        _check_specs(paths or [])
 
 
-def _check_specs(paths: list[Path], *, as_json: bool) -> None:
+def _check_specs(paths: list[Path]) -> None:
     checked = check_specs(paths or [project_to_write() / FOLDER])
     faults = checked.faults
     if not paths:
@@ -75,11 +73,8 @@ def _check_specs(paths: list[Path], *, as_json: bool) -> None:
         stale = None if faults else stale_fault(Path(), DOCS)
         # MkDocs would follow such a link, and copy files from outside the site.
         faults = (*faults, *link_faults(DOCS), *filter(None, [stale]))
-    if as_json:
-        print_json({"files": len(checked.files), "faults": faults, "doubts": checked.doubts})
-    else:
-        typer.echo("".join(f"{fault}\n" for fault in faults), nl=False)
-        typer.echo("".join(f"doubted: {doubt}\n" for doubt in checked.doubts), nl=False)
+    typer.echo("".join(f"{fault}\n" for fault in faults), nl=False)
+    typer.echo("".join(f"doubted: {doubt}\n" for doubt in checked.doubts), nl=False)
     files, counted = render_count(len(checked.files), "file"), render_count(len(faults), "fault")
     doubts = f", {render_count(len(checked.doubts), 'doubt')}" if checked.doubts else ""
     typer.echo(f"{files} checked, {counted}{doubts}", err=True)
@@ -130,33 +125,13 @@ def _onnx_file_fault(path: Path, spec: Mapping[str, Any]) -> Finding | None:
         return Finding(("graph",), f"{display_path(path)}: {reason}")
 
 
-def _catalogue_or_faults(json_document: dict[str, Any] | None) -> Catalogue:
-    """Load the project's specs; raises SpecError if they have faults.
-
-    Before this error, prints ``json_document`` with the added key ``faults``, unless it is None.
-    """
-    try:
-        return own_catalogue()
-    except SpecError as error:
-        if json_document is not None:
-            print_json(json_document | {"faults": error.faults})
-        raise
-
-
-def _check_results(paths: list[Path], *, as_json: bool) -> None:
+def _check_results(paths: list[Path]) -> None:
     from epochcost.results.submissions import check_results  # noqa: PLC0415
 
-    empty = {"files": 0, "submissions": (), "sidecar_remarks": (), "records": 0}
-    catalogue = _catalogue_or_faults(empty if as_json else None)
-    checked = check_results(catalogue, RESULTS, paths, summarised=as_json)
-    if as_json:
-        print_json(checked)
-    else:
-        _show_results(checked, with_summaries=bool(paths))
-    files, faults = (
-        render_count(checked.files, "result"),
-        render_count(len(checked.faults), "fault"),
-    )
+    checked = check_results(own_catalogue(), RESULTS, paths)
+    _show_results(checked, with_summaries=bool(paths))
+    files = render_count(checked.files, "result")
+    faults = render_count(len(checked.faults), "fault")
     others = f" and {render_count(checked.records, 'other record')}" if checked.records else ""
     typer.echo(f"{files}{others} checked, {faults}", err=True)
     if checked.faults:
@@ -186,15 +161,11 @@ def _show_results(checked: ResultsCheck, *, with_summaries: bool) -> None:
         typer.echo(f"  {remark}: {names}{f' and {more} more' if more > 0 else ''}")
 
 
-def _check_budgets(*, as_json: bool) -> None:
+def _check_budgets() -> None:
     from epochcost.analysis.budgets import verdicts  # noqa: PLC0415
 
-    catalogue = _catalogue_or_faults({"budgets": ()} if as_json else None)
-    judged = verdicts(inputs_to_read(RESULTS, catalogue))
-    if as_json:
-        print_json({"budgets": judged, "faults": ()})
-    else:
-        typer.echo("".join(f"{verdict.place}\n" for verdict in judged), nl=False)
+    judged = verdicts(inputs_to_read(RESULTS, own_catalogue()))
+    typer.echo("".join(f"{verdict.place}\n" for verdict in judged), nl=False)
     counts = Counter(verdict.state for verdict in judged)
     states = ", ".join(f"{number} {state}" for state, number in sorted(counts.items()))
     checked = f"{render_count(len(judged), 'budget')} checked"

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import typer
 
 from epochcost.analysis.decoder_places import Refusal
-from epochcost.cli.terminal import print_table, say
+from epochcost.cli.terminal import RESULTS, OutputFormat, ResultsFolder, WideTable, print_table, say
 from epochcost.cost import Estimate, Time
 from epochcost.cost.compare import Limits
 from epochcost.errors import InputError
@@ -19,25 +20,43 @@ from epochcost.statistics import group_by
 from epochcost.units import parse_decimal, parse_duration_seconds
 
 _MOST_NAMED = 5
-Deadline = Annotated[str | None, typer.Option(help="Longest wall time: 90m, 2h, 1h30m.")]
-Budget = Annotated[
-    str | None,
-    typer.Option(
-        help="Highest cost: 5USD. Without --deadline, the fastest affordable choice wins."
-    ),
-]
-ShowAll = Annotated[
-    bool, typer.Option("--all", help="Show all choices, and all that was left out.")
-]
+_Choice = TypeVar("_Choice")
 
 
-def limits_of(deadline: str | None, budget: str | None) -> Limits:
-    """Parse the options for deadline and budget; raises InputError for an invalid value."""
-    latest = None if deadline is None else parse_duration_seconds(deadline, "deadline")
-    if budget is None:
-        return Limits(latest)
-    amount, currency = parse_money(budget, "budget")
-    return Limits(latest, amount, currency or "USD")
+@dataclass(frozen=True, slots=True)
+class LimitOptions:
+    """Options that limit time and cost."""
+
+    deadline: Annotated[str | None, typer.Option(help="Longest wall time: 90m, 2h, 1h30m.")] = None
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            help="Highest cost: 5USD. Without --deadline, the fastest affordable choice wins."
+        ),
+    ] = None
+
+    @property
+    def limits(self) -> Limits:
+        """The parsed limits; raises InputError for an invalid value."""
+        latest = (
+            None if self.deadline is None else parse_duration_seconds(self.deadline, "deadline")
+        )
+        if self.budget is None:
+            return Limits(latest)
+        amount, currency = parse_money(self.budget, "budget")
+        return Limits(latest, amount, currency or "USD")
+
+
+@dataclass(frozen=True, slots=True)
+class ListOptions:
+    """Options for a list of machines: the results that it uses, its length, width and format."""
+
+    results: ResultsFolder = RESULTS
+    show_all: Annotated[
+        bool, typer.Option("--all", help="Show all choices, and all that was left out.")
+    ] = False
+    wide: WideTable = False
+    form: OutputFormat = "text"
 
 
 def parse_money(text: str, name: str) -> tuple[Decimal, str | None]:
@@ -51,26 +70,30 @@ def parse_money(text: str, name: str) -> tuple[Decimal, str | None]:
 
 def print_choices(
     header: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    beyond: Sequence[Sequence[str]] = (),
+    choices: Sequence[_Choice],
+    short_list: Sequence[_Choice],
+    row: Callable[[_Choice], Sequence[str]],
+    options: ListOptions,
     *,
     drop: Sequence[str],
-    wide: bool,
-    hidden: int,
+    beyond: Sequence[_Choice] = (),
 ) -> None:
     """Print a table of machines, then name the command-line options that show omitted parts of it.
 
-    ``beyond`` are the machines that miss the deadline or the budget, printed in a second table.
-    ``hidden`` is the number of omitted rows. ``drop`` and ``wide`` are as for ``print_table``.
+    ``choices`` are listed with --all, else ``short_list``. ``beyond`` are the machines that miss
+    the deadline or the budget, listed in a second table with --all. ``drop`` is as for
+    ``print_table``.
     """
-    left_out = print_table(header, rows, drop=drop, wide=wide)
-    more = [f"{hidden} more: --all"] if hidden > 0 else []
+    listed = choices if options.show_all else short_list
+    hidden = 0 if options.show_all else len(choices) + len(beyond) - len(short_list)
+    left_out = print_table(header, [row(each) for each in listed], drop=drop, wide=options.wide)
+    more = [f"{hidden} more: --all"] if hidden else []
     if left_out:
         more.append(f"{', '.join(left_out[:2])}{', …' if left_out[2:] else ''}: --wide")
     say(f"  … {'; '.join(more)}\n" if more else "")
-    if beyond:
+    if beyond and options.show_all:
         say("Beyond the limits:\n")
-        print_table(header, beyond, drop=drop, wide=wide)
+        print_table(header, [row(each) for each in beyond], drop=drop, wide=options.wide)
         say()
 
 

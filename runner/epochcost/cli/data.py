@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from epochcost.cli.bundled import catalogue_to_read
-from epochcost.cli.terminal import ids, print_table, say
+from epochcost.cli.terminal import ids, log, print_table, say
 from epochcost.execute.data_files import PlacedFile, fetch_files, import_files
 from epochcost.specs.reference_data import Dataset
 from epochcost.train.datasets import data_path
@@ -36,7 +36,7 @@ def fetch(name: _Name, *, data: _Folder = _FOLDER) -> None:
         typer.echo(f"{name}: {_GENERATED}, nothing to fetch")
         return
     typer.echo(f"{dataset.name}, licence: {dataset.licence or 'unknown'}", err=True)
-    for file in fetch_files(dataset, data, lambda line: typer.echo(line, err=True)):
+    for file in fetch_files(dataset, data, log):
         _print_placed_file(name, file)
 
 

@@ -9,13 +9,7 @@ import typer
 
 from epochcost.analysis.difference.causes import ChangedCost
 from epochcost.analysis.difference.changes import Difference, compare_snapshots
-from epochcost.analysis.difference.rendering import (
-    HEADER,
-    cells,
-    sections,
-    shown_costs,
-    summary,
-)
+from epochcost.analysis.difference.rendering import HEADER, cells, sections, shown_costs, summary
 from epochcost.analysis.difference.revision import at_commit, in_working_tree
 from epochcost.cli.bundled import project_to_write
 from epochcost.cli.request_comment import TITLES, Comment, bounded, markdown, part, write_comment

@@ -9,7 +9,7 @@ import typer
 from pydantic import TypeAdapter, ValidationError
 
 from epochcost.cli.bundled import catalogue_to_read
-from epochcost.cli.terminal import Studies
+from epochcost.cli.terminal import Studies, log
 from epochcost.errors import InputError, UsageError
 from epochcost.execute.engines import engines_of, install_engine
 from epochcost.specs.requests import ENGINE, EngineName
@@ -33,7 +33,7 @@ def engine(
         raise UsageError("--study: cannot be combined with the name of an engine")
     engines = _require_engine_names(name) if name else _of_studies(study)
     for each in engines:
-        install_engine(each, lambda line: typer.echo(line, err=True))
+        install_engine(each, log)
     if not engines:
         typer.echo("no study sends requests to an engine")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
+from functools import partial
 from typing import Annotated, Literal
 
 import typer
@@ -22,23 +23,13 @@ from epochcost.analysis.finetune_memory import DEFAULT_RANK
 from epochcost.analysis.odds import odds_sentence
 from epochcost.cli.bundled import inputs_to_read
 from epochcost.cli.choices import (
-    Budget,
-    Deadline,
-    ShowAll,
+    LimitOptions,
+    ListOptions,
     how_known,
     left_out_lines,
-    limits_of,
     print_choices,
 )
-from epochcost.cli.terminal import (
-    RESULTS,
-    OutputFormat,
-    ResultsFolder,
-    WideTable,
-    ids,
-    print_json,
-    say,
-)
+from epochcost.cli.terminal import ids, print_json, say, with_option_groups
 from epochcost.cost import Candidate
 from epochcost.errors import UsageError
 from epochcost.units import memory, money, parse_count, render_count, seconds
@@ -59,7 +50,9 @@ _METHODS = {
 _WITH_ADAPTERS = ("lora", "qlora")
 
 
+@with_option_groups
 def finetune(
+    *,
     model: Annotated[str, typer.Option(help="A decoder's id.", autocompletion=ids("models"))],
     method: Annotated[
         Literal["lora", "qlora", "full", "pretraining"],
@@ -81,12 +74,8 @@ def finetune(
         int | None, typer.Option(min=1, help=f"Rank of adapters. Default: {DEFAULT_RANK}.")
     ] = None,
     machines: Annotated[int, typer.Option(min=1, help="Machines that share the training.")] = 1,
-    deadline: Deadline = None,
-    budget: Budget = None,
-    results: ResultsFolder = RESULTS,
-    show_all: ShowAll = False,
-    wide: WideTable = False,
-    form: OutputFormat = "text",
+    limiting: LimitOptions,
+    listing: ListOptions,
 ) -> None:
     """Show what fine-tuning or pre-training a language model costs.
 
@@ -96,15 +85,14 @@ def finetune(
     if rank is not None and method not in _WITH_ADAPTERS:
         raise UsageError(f"--rank: cannot be combined with --method {method}, without adapters")
     total = _total_tokens(examples, tokens, epochs, tokens_total)
-    limits = limits_of(deadline, budget)
     demand = TrainingDemand(
-        model, method, total, tokens, precision, rank or DEFAULT_RANK, machines, limits
+        model, method, total, tokens, precision, rank or DEFAULT_RANK, machines, limiting.limits
     )
-    answer = TuningMarket(inputs_to_read(results)).answer(demand)
-    if form == "json":
+    answer = TuningMarket(inputs_to_read(listing.results)).answer(demand)
+    if listing.form == "json":
         print_json(answer)
     else:
-        _show(answer, show_all=show_all, wide=wide)
+        _show(answer, listing)
 
 
 def _total_tokens(
@@ -117,7 +105,7 @@ def _total_tokens(
     raise UsageError("expected either --examples or --tokens-total, such as 10B")
 
 
-def _show(answer: FinetuneAnswer, *, show_all: bool, wide: bool) -> None:
+def _show(answer: FinetuneAnswer, listing: ListOptions) -> None:
     demand, limits = answer.demand, answer.demand.limits
     name, first = _METHODS[demand.method], "fastest" if limits.fastest else "cheapest"
     say(
@@ -129,13 +117,12 @@ def _show(answer: FinetuneAnswer, *, show_all: bool, wide: bool) -> None:
     if limits.fastest:
         offers = tuple(sorted(offers, key=_fastest_first))
     met, beyond = limits.divided(offers)
-    listed = met if show_all else by_hardware(met)[:_MOST_SHOWN]
-    hidden = 0 if show_all else len(offers) - len(listed)
-    rows = [_row(offer, answer) for offer in listed]
-    late = [_row(offer, answer) for offer in beyond] if show_all else []
-    print_choices(_HEADER, rows, late, drop=_DROP, wide=wide, hidden=hidden)
+    best = by_hardware(met)[:_MOST_SHOWN]
+    row = partial(_row, answer.choice)
+    print_choices(_HEADER, met, best, row, listing, drop=_DROP, beyond=beyond)
     say("\n".join(filter(None, _choice_sentences(answer, first.capitalize()))))
-    say("\n".join((*_not_compared(answer), *left_out_lines(answer.refused, show_all=show_all))))
+    left_out = left_out_lines(answer.refused, show_all=listing.show_all)
+    say("\n".join((*_not_compared(answer), *left_out)))
 
 
 def _render_precision(answer: FinetuneAnswer) -> str:
@@ -149,11 +136,11 @@ def _fastest_first(candidate: Candidate[TuningOffer]) -> tuple[bool, Decimal]:
     return bool(candidate.key.price.reservation), candidate.seconds
 
 
-def _row(candidate: Candidate[TuningOffer], answer: FinetuneAnswer) -> tuple[str, ...]:
+def _row(choice: Candidate[TuningOffer], candidate: Candidate[TuningOffer]) -> tuple[str, ...]:
     offer, cost, setting = candidate.key, candidate.cost, candidate.key.way.setting
     fitted = "checkpointed" * setting.checkpointing, "sharded" * setting.sharded
     return (
-        f"{'> ' if candidate is answer.choice else '  '}{offer.way.hardware.name}",
+        f"{'> ' if candidate is choice else '  '}{offer.way.hardware.name}",
         offer.price.plan_text,
         seconds(float(candidate.seconds)),
         money(cost.mean, cost.currency),

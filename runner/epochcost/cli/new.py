@@ -89,7 +89,7 @@ def hardware(
     if gpus > 1 and gpu is None:
         raise UsageError(f"--gpus {gpus}: expected --gpu NAME with it")
     detected = _detected_hardware_values() if detect else {}
-    facts = {key: str(detected[key]) for key in texts if key in detected}
+    facts = {key: str(detected[key]) for key in texts if detected.get(key) is not None}
     values = spec_values("hardware", {key: text or facts.get(key) for key, text in texts.items()})
     accelerators = detected.get("gpus") if gpu is None else [_gpu_from_catalogue(gpu, gpus)]
     _write_new_spec("hardware", {**values, "accelerators": accelerators})
@@ -237,7 +237,7 @@ def _gpu_from_catalogue(name: str, count: int) -> dict[str, Any]:
         return {"name": name, "count": count}
     shared = [key for key in Accelerator.model_fields if key != "name" and hasattr(device, key)]
     facts = {key: getattr(device, key) for key in shared}
-    return _without_none(name=device.name, count=count, **facts)
+    return {"name": device.name, "count": count, **facts}
 
 
 def _owned_values(options: list[str]) -> dict[str, Any]:
@@ -263,17 +263,17 @@ def _detected_hardware_values() -> dict[str, Any]:
     rented = environment.instance
     name = rented.type if rented else (environment.cpu or "unnamed machine")
     by_model = group_by(environment.gpus, lambda gpu: gpu.name or "unnamed GPU")
-    return _without_none(
-        id=rented.type.lower() if rented else "this-machine",
-        name=name,
-        provider=rented.provider if rented else "own",
-        vcpus=environment.logical_cpus,
-        memory_gib=_gib(environment.memory_bytes),
-        cpu=environment.cpu,
-        cores=environment.physical_cores,
-        source=f"read on the machine on {dt.datetime.now(dt.UTC).date().isoformat()}",
-        gpus=[_accelerator(model, gpus) for model, gpus in by_model.items()] or None,
-    )
+    return {
+        "id": rented.type.lower() if rented else "this-machine",
+        "name": name,
+        "provider": rented.provider if rented else "own",
+        "vcpus": environment.logical_cpus,
+        "memory_gib": _gib(environment.memory_bytes),
+        "cpu": environment.cpu,
+        "cores": environment.physical_cores,
+        "source": f"read on the machine on {dt.datetime.now(dt.UTC).date().isoformat()}",
+        "gpus": [_accelerator(model, gpus) for model, gpus in by_model.items()] or None,
+    }
 
 
 def _gib(size_bytes: int | None) -> Decimal | None:
@@ -282,14 +282,10 @@ def _gib(size_bytes: int | None) -> Decimal | None:
 
 def _accelerator(name: str, gpus: Sequence[Gpu]) -> dict[str, Any]:
     limit = gpus[0].power_limit_watts
-    return _without_none(
-        name=name,
-        count=len(gpus),
-        compute_capability=gpus[0].compute_capability,
-        memory_gib=_gib(gpus[0].memory_bytes),
-        power_watts=None if limit is None else Decimal(str(limit)),
-    )
-
-
-def _without_none(**values: Any) -> dict[str, Any]:
-    return {key: value for key, value in values.items() if value is not None}
+    return {
+        "name": name,
+        "count": len(gpus),
+        "compute_capability": gpus[0].compute_capability,
+        "memory_gib": _gib(gpus[0].memory_bytes),
+        "power_watts": None if limit is None else Decimal(str(limit)),
+    }

@@ -1,4 +1,4 @@
-"""Print the outcome of a run: trials, reasons for doubt, how sweeps ended, and costs."""
+"""Print the outcome of a run: trials, reasons for doubt, and costs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from epochcost.cli.terminal import print_table, say
 from epochcost.execute.assignment import Failed, Outcome, Skipped
 from epochcost.execute.patience import is_imprecise
 from epochcost.plan.make import Plan
-from epochcost.plan.sweep import Sweep
 from epochcost.plan.trial import Trial
 from epochcost.plan.work import Load, Requests, Work
 from epochcost.results.checks import Claim, first_fault
@@ -26,7 +25,6 @@ from epochcost.results.rounds import summary_of, without_disturbed_rounds
 from epochcost.results.served import ServingRecord
 from epochcost.results.sidecars import BatchLimit
 from epochcost.results.stability import disturbances_of, instabilities
-from epochcost.results.store import load_sidecars
 from epochcost.specs.catalogue import Catalogue
 from epochcost.units import money, rounded, seconds, share
 
@@ -36,7 +34,7 @@ _MOST_NAMED = 2
 def show_outcomes(
     outcomes: Sequence[Outcome], plan: Plan, results: Path, hardware: str, *, patient: bool
 ) -> None:
-    """Print trials, doubts and the ends of sweeps; advise to add time unless ``patient``."""
+    """Print trials and doubts; advise to add time unless ``patient``."""
     measured = _measured(outcomes)
     # LoadGen measures the latency of a request, with its wait.
     served = any(result.measurement.served for result in measured)
@@ -55,7 +53,6 @@ def show_outcomes(
         more = "the same command with `--resume --patience 20` adds rounds for up to 20 minutes"
         say(f"{wide} of {count} have fewer samples than the requested precision needs: {more}")
     show_doubts(measured)
-    _show_largest_batches(results, hardware, plan.sweeps)
 
 
 def _measured(outcomes: Iterable[Outcome]) -> list[Result]:
@@ -166,15 +163,6 @@ def render_token_bound(requests: Requests) -> str:
     return (
         f"{requests.percentile} % of first tokens within {first} and further ones within {further}"
     )
-
-
-def _show_largest_batches(results: Path, hardware: str, sweeps: Sequence[Sweep]) -> None:
-    limits = load_sidecars(results, BatchLimit).records.values()
-    by_time = sorted(limits, key=lambda limit: limit.ended_at)
-    latest = {limit.sweep_id: limit for limit in by_time if limit.hardware == hardware}
-    for sweep in sweeps:
-        if sweep.id in latest:
-            say(render_limit(latest[sweep.id]))
 
 
 def render_limit(limit: BatchLimit) -> str:

@@ -6,23 +6,18 @@ import dataclasses
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
-from rich.console import Console
 
 from epochcost.cli.bundled import catalogue_to_read
-from epochcost.cli.progress import counting
 from epochcost.cli.terminal import (
     AsIs,
     HardwareId,
     Models,
-    OutputFormat,
     Quick,
     Studies,
     WideTable,
-    fields_of,
-    print_json,
     print_table,
     say,
     with_option_groups,
@@ -30,7 +25,7 @@ from epochcost.cli.terminal import (
 from epochcost.cost import Estimate, MachineTime, Time
 from epochcost.errors import CapabilityError, InputError, UsageError
 from epochcost.execute.graph_facts import GraphFacts
-from epochcost.execute.kernels import CheckedGraph, check_trials
+from epochcost.execute.kernels import check_trials
 from epochcost.execute.planning import gpu_descriptions, plan_elsewhere, plan_run, room_bytes
 from epochcost.execute.sizes import SizeOrError, model_sizes
 from epochcost.measure.gpus import shown_gpus
@@ -144,12 +139,9 @@ def plan(
     *,
     verbose: Annotated[
         bool,
-        typer.Option(
-            "--verbose", help="Also print the memory of models by batch size; not in json."
-        ),
+        typer.Option("--verbose", help="Also print the memory of models by batch size."),
     ] = False,
     wide: WideTable = False,
-    output: OutputFormat = "text",
 ) -> None:
     """Show the trials that `run` would measure here.
 
@@ -161,15 +153,12 @@ def plan(
     except CapabilityError as error:
         if selection.provider == "cuda":
             elsewhere = plan_elsewhere(GraphFacts(catalogue), selection.request())
-            _show_missing_cuda_kernels(catalogue, elsewhere, hardware, output)
-            if hardware != AT_HAND and elsewhere.every_trial and output == "text":
+            _show_missing_cuda_kernels(catalogue, elsewhere)
+            if hardware != AT_HAND and elsewhere.every_trial:
                 _show(elsewhere, catalogue, hardware, wide=wide)
                 say(f"planned from the spec of {hardware}; this machine cannot run it: {error}")
                 return
         raise
-    if output == "json":
-        print_json(_as_json(planned, hardware))
-        return
     _show(planned, catalogue, hardware, wide=wide)
     if verbose:
         studies = map(catalogue.study, selection.study or catalogue.studies)
@@ -177,13 +166,8 @@ def plan(
         _show_model_memory(catalogue, sorted(set(models)))
 
 
-def _show_missing_cuda_kernels(
-    catalogue: Catalogue, plan: Plan, hardware: str, output: str
-) -> None:
+def _show_missing_cuda_kernels(catalogue: Catalogue, plan: Plan) -> None:
     checks = list(check_trials(catalogue, plan.every_trial))
-    if output == "json":
-        print_json({"hardware": hardware, "cuda_kernels": [_check_json(c) for c in checks]})
-        return
     nodes = sum(c.check.nodes for c in checks if isinstance(c.check, KernelCheck))
     unbuilt = [check for check in checks if not isinstance(check.check, KernelCheck)]
     failed = [check for check in checks if not check.passes and check not in unbuilt]
@@ -196,25 +180,6 @@ def _show_missing_cuda_kernels(
         say(f"  {check}")
     for check in unbuilt:
         say(f"left out: {check}")
-
-
-def _check_json(checked: CheckedGraph) -> dict[str, Any]:
-    if isinstance(checked.check, KernelCheck):
-        return {"graph": checked.title} | dataclasses.asdict(checked.check)
-    return {"graph": checked.title, "error": str(checked.check)}
-
-
-def _as_json(plan: Plan, hardware: str) -> dict[str, Any]:
-    return {
-        "hardware": hardware,
-        "trials": [
-            {"id": trial.id, "rounds": plan.rounds.get(trial.id, 1)} | trial.model_dump(mode="json")
-            for trial in plan.trials
-        ],
-        "sweeps": [{"id": sweep.id} | fields_of(sweep) for sweep in plan.sweeps],
-        "left_out": plan.left_out,
-        "gpus": shown_gpus(),
-    }
 
 
 def show_gpus() -> None:
@@ -272,10 +237,9 @@ def _show(plan: Plan, catalogue: Catalogue, hardware: str, *, wide: bool) -> Non
 
 def _show_model_memory(catalogue: Catalogue, models: Sequence[str]) -> None:
     room = room_bytes()
-    with counting(Console(stderr=True)) as on_counted:
-        sizes = model_sizes(catalogue, models, on_counted)
     limits = ", ".join(f"{provider} {memory(limit)}" for provider, limit in room.items())
     say(f"\nMemory by batch size; a trial may take here: {limits}")
+    sizes = model_sizes(catalogue, models)
     for name in models:
         for line in _memory_lines(catalogue.model(name), sizes.get(name), room):
             say(line)

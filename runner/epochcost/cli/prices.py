@@ -16,15 +16,11 @@ from epochcost.cli.terminal import WideTable, print_table
 from epochcost.errors import InputError, UsageError
 from epochcost.results.files import unwritable, write_atomically
 from epochcost.specs.prices.api_table import Commit, renewed
-from epochcost.specs.prices.importing import (
-    ImportRequest,
-    ImportResult,
-    sort_rows,
-)
+from epochcost.specs.prices.importing import ImportRequest, ImportResult, sort_rows
 from epochcost.specs.prices.new_specs import NewSpec, new_specs
 from epochcost.specs.prices.tables import read_prices, shown_sku
 from epochcost.specs.wording import describe, suggest_or_list
-from epochcost.units import money, plain
+from epochcost.units import money, plain, render_count
 
 app = typer.Typer(no_args_is_help=True, help="Import published price tables as specs.")
 _MOST_NAMES = 5
@@ -81,7 +77,8 @@ def _write_and_report(specs: Sequence[NewSpec], draft_count: int, *, dry_run: bo
     elif dry_run:
         typer.echo(f"Dry run: {counted}, nothing written.")
     else:
-        _write_all_or_none(specs)
+        for spec in specs:
+            write_atomically(spec.path, spec.text.encode(), unwritable)
         typer.echo(f"{counted}: review the files, then run `epochcost check`.")
 
 
@@ -151,25 +148,8 @@ def _refuse_faults(result: ImportResult, *, skipped: bool) -> None:
     for fault in result.faults:
         typer.echo(str(fault), err=True)
     if result.faults and not skipped:
-        count = len(result.faults)
-        counted = "1 invalid row" if count == 1 else f"{count:,} invalid rows"
+        counted = render_count(len(result.faults), "invalid row")
         raise InputError(
             f"expected valid rows of the machines in specs/hardware, got {counted}: "
             "nothing was written; correct them, or leave them out with --skip-faulty"
         )
-
-
-def _write_all_or_none(specs: Sequence[NewSpec]) -> None:
-    before = {spec.path: spec.path.read_bytes() for spec in specs if spec.renewed}
-    written: list[Path] = []
-    try:
-        for spec in specs:
-            write_atomically(spec.path, spec.text.encode(), unwritable)
-            written.append(spec.path)
-    except BaseException:
-        for path in written:
-            if path in before:
-                write_atomically(path, before[path], unwritable)
-            else:
-                path.unlink(missing_ok=True)
-        raise

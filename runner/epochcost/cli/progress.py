@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from statistics import fmean
 from typing import Self
 
@@ -27,7 +26,6 @@ from epochcost.execute.assignment import (
     Swept,
     Waiting,
 )
-from epochcost.execute.sizes import OnCounted
 from epochcost.plan.rounds import Visit
 from epochcost.results.records import Result
 from epochcost.results.rounds import round_count, summary_of, without_disturbed_rounds
@@ -119,21 +117,6 @@ def render_kept(event: Failed) -> str:
     """The number of rounds that a failed trial had stored, in brackets; empty for none."""
     many = "s" if event.rounds_kept > 1 else ""
     return f" ({event.rounds_kept} round{many} kept)" if event.rounds_kept else ""
-
-
-@contextlib.contextmanager
-def counting(console: Console) -> Iterator[OnCounted]:
-    """Yield a callback that shows on a terminal how many models' memory is computed so far."""
-    columns = MofNCompleteColumn(), BarColumn(bar_width=20), TextColumn("{task.description}")
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as progress:
-        task = progress.add_task("counting the models")
-
-        def show(counted: int, total: int, model: str) -> None:
-            progress.update(task, completed=counted, total=total, description=f"counting {model}")
-
-        yield show
 
 
 class Display:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -16,7 +15,6 @@ from epochcost.cli.terminal import (
     ids,
     print_json,
     print_table,
-    render_price,
     say,
     with_option_groups,
 )
@@ -43,8 +41,8 @@ _MOST_RATE_PLACES = 6
 
 
 @dataclass(frozen=True, slots=True)
-class UsageOptions:
-    """Options for the use of a machine: time, number of machines, vCPUs, repetitions, traffic."""
+class QuoteOptions:
+    """Options for the use of machines, and for the price: an id in the catalogue, or a rate."""
 
     duration: Annotated[
         str | None, typer.Option(help="Time used: 428, 90m, 2h, 1h30m.  [required]")
@@ -57,18 +55,6 @@ class UsageOptions:
     egress_gb: Annotated[
         str | None, typer.Option(help="Gigabytes sent out of the cloud; only with --price.")
     ] = None
-
-    def usage(self) -> Usage:
-        """Make a ``Usage`` from the options; raises InputError for an invalid time or number."""
-        moved = parse_decimal(self.egress_gb or "0", "egress-gb")
-        seconds_used = parse_duration_seconds(self.duration or "")
-        return Usage(seconds_used, self.count, self.vcpus, runs=self.runs, egress_gb=moved)
-
-
-@dataclass(frozen=True, slots=True)
-class PriceOptions:
-    """Options for the price: an id in the catalogue, or an hourly rate."""
-
     price: Annotated[
         str | None,
         typer.Option(help="Id of a price in specs/prices.", autocompletion=ids("prices")),
@@ -76,6 +62,12 @@ class PriceOptions:
     rate: Annotated[str | None, typer.Option(help="Price of an hour, instead of --price.")] = None
     billing: Annotated[BillingName | None, typer.Option(help="How --rate is billed.")] = None
     currency: Annotated[str | None, typer.Option(help="Currency of --rate.  [default: USD]")] = None
+
+    def usage(self) -> Usage:
+        """Make a ``Usage`` from the options; raises InputError for an invalid time or number."""
+        moved = parse_decimal(self.egress_gb or "0", "egress-gb")
+        seconds_used = parse_duration_seconds(self.duration or "")
+        return Usage(seconds_used, self.count, self.vcpus, runs=self.runs, egress_gb=moved)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,68 +81,70 @@ class _Bill:
 
 
 @with_option_groups
-def quote(used: UsageOptions, paid: PriceOptions, form: OutputFormat = "text") -> None:
+def quote(asked: QuoteOptions, form: OutputFormat = "text") -> None:
     """Show the bill for a duration of use, line by line.
 
     Example: epochcost quote --price g6.xlarge-on-demand-2026-07 --duration 428s
     """
-    _require_consistent_options(used, paid)
-    bill = _bill_at_rate(paid, used.usage()) if paid.price is None else _bill_of_price(paid, used)
+    _require_consistent_options(asked)
+    bill = _bill_at_rate(asked) if asked.price is None else _bill_of_price(asked, asked.price)
     if form == "json":
         print_json(_bill_fields(bill))
     else:
         _show(bill)
 
 
-def _require_consistent_options(used: UsageOptions, paid: PriceOptions) -> None:
-    if paid.price is not None and paid.rate is not None:
+def _require_consistent_options(asked: QuoteOptions) -> None:
+    if asked.price is not None and asked.rate is not None:
         raise UsageError("quote: expected either --price ID or --rate AMOUNT, got both")
-    if paid.price is not None and (paid.billing is not None or paid.currency is not None):
+    if asked.price is not None and (asked.billing is not None or asked.currency is not None):
         raise UsageError("quote: --billing and --currency belong to --rate; a price has its own")
     needed = {
-        "--duration": used.duration,
-        "--price ID or --rate AMOUNT": paid.rate if paid.price is None else paid.price,
+        "--duration": asked.duration,
+        "--price ID or --rate AMOUNT": asked.rate if asked.price is None else asked.price,
     }
-    if paid.rate is not None:
-        needed[f"--billing: {', '.join(BILLING_RULES)}"] = paid.billing
+    if asked.rate is not None:
+        needed[f"--billing: {', '.join(BILLING_RULES)}"] = asked.billing
     missing = [option for option, value in needed.items() if value is None]
     if missing:
         raise UsageError(f"quote: missing {'; '.join(missing)}")
-    if paid.price is None and used.vcpus is not None:
-        raise UsageError("quote: --vcpus belongs to --price; a rate is per machine")
-    if paid.price is None and used.egress_gb is not None:
-        raise UsageError("quote: --egress-gb belongs to --price; a rate is per hour")
+    if asked.price is None and (asked.vcpus is not None or asked.egress_gb is not None):
+        raise UsageError(
+            "quote: --vcpus and --egress-gb belong to --price; a rate is per machine and hour"
+        )
 
 
-def _bill_of_price(paid: PriceOptions, used: UsageOptions) -> _Bill:
-    catalogue, identifier = catalogue_to_read(), str(paid.price)
+def _bill_of_price(asked: QuoteOptions, identifier: str) -> _Bill:
+    catalogue, usage = catalogue_to_read(), asked.usage()
     if identifier in catalogue.hardware and identifier not in catalogue.prices:
         prices = ", ".join(price.id for price in catalogue.prices_of(identifier)) or "none"
         raise InputError(
             f"price: expected a price; {identifier} is a machine, its prices: {prices}"
         )
     price = catalogue.price(identifier)
-    usage = used.usage()
-    if usage.vcpus is not None and not price.is_per_vcpu:
-        raise UsageError(f"quote: --vcpus has no effect: {identifier} is not a price per vCPU")
     if usage.vcpus is None:
         machine = catalogue.machine(price.hardware)
         # A detected machine is this computer.
         usage = replace(usage, vcpus=usable_cpus() if machine.detected else machine.vcpus)
-    return _Bill(bill_of(price, usage), usage, render_price(price), price)
+    elif not price.is_per_vcpu:
+        raise UsageError(f"quote: --vcpus has no effect: {identifier} is not a price per vCPU")
+    return _Bill(bill_of(price, usage), usage, _price_heading(price), price)
 
 
-def _bill_at_rate(paid: PriceOptions, usage: Usage) -> _Bill:
-    assert paid.rate is not None, "either --price or --rate is set"
-    assert paid.billing is not None, "a rate has a billing"
-    currency = paid.currency or "USD"
-    if re.fullmatch("[A-Z]{3}", currency) is None:
-        raise InputError(f"currency: expected three capitals, such as USD, got {currency!r}")
-    amount = parse_decimal(paid.rate, "rate")
-    quoted = quote_at_rate(amount, BILLING_RULES[paid.billing], usage, currency)
-    return _Bill(
-        quoted, usage, f"{_formatted_rate(amount, currency)} per hour, {paid.billing} billing"
-    )
+def _price_heading(price: Price) -> str:
+    place = f", {price.region}" if price.region else ""
+    heading = f"{price.id}: {price.provider}{place}, {price.plan_text}, prices of {price.as_of}"
+    return ", ".join(filter(None, (heading, price.age)))
+
+
+def _bill_at_rate(asked: QuoteOptions) -> _Bill:
+    assert asked.rate is not None, "either --price or --rate is set"
+    assert asked.billing is not None, "a rate has a billing"
+    currency, usage = asked.currency or "USD", asked.usage()
+    amount = parse_decimal(asked.rate, "rate")
+    quoted = quote_at_rate(amount, BILLING_RULES[asked.billing], usage, currency)
+    heading = f"{_formatted_rate(amount, currency)} per hour, {asked.billing} billing"
+    return _Bill(quoted, usage, heading)
 
 
 def _bill_fields(bill: _Bill) -> dict[str, Any]:

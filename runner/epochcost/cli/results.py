@@ -10,14 +10,7 @@ import typer
 
 from epochcost.analysis.reported import ReportedRow, reported_rows
 from epochcost.cli.bundled import inputs_to_read, own_catalogue
-from epochcost.cli.terminal import (
-    RESULTS,
-    ResultsFolder,
-    WideTable,
-    ids,
-    print_table,
-    say,
-)
+from epochcost.cli.terminal import RESULTS, ResultsFolder, WideTable, ids, print_table, say
 from epochcost.cost import Cost, Estimate
 from epochcost.errors import InputError
 from epochcost.results.reported import Terms, reported_runs
@@ -31,35 +24,28 @@ _HEADER = (
 )  # fmt: skip
 _DROP = ("measured by", "90 % below", "price", "read", "a token", "first token")
 _DIGITS = 5
-_File = Annotated[Path, typer.Argument(metavar="FILE", help="The tool's JSON file.")]
-_Model = Annotated[
-    str, typer.Option(help="Id of the served decoder.", autocompletion=ids("models"))
-]
-_Kind = Annotated[
-    str, typer.Option(help="Id of the kind of machine.", autocompletion=ids("hardware"))
-]
-_Plan = Annotated[
-    str | None, typer.Option(help="Id of your price plan.", autocompletion=ids("prices"))
-]
-_Rate = Annotated[str | None, typer.Option(help="Your price of a GPU-hour in USD: 2.31.")]
-_Gpus = Annotated[int | None, typer.Option(min=1, help="Number of GPUs that served.")]
-_Machines = Annotated[int | None, typer.Option(min=1, help="Number of machines with these GPUs.")]
-_Software = Annotated[str, typer.Option(help="The serving software: vLLM 0.22.")]
-_Precision = Annotated[str, typer.Option(help="The precision of the weights: fp8.")]
 
 
 @app.command("import")
 def import_(
-    file: _File,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The tool's JSON file.")],
     *,
-    model: _Model,
-    hardware: _Kind,
-    price: _Plan = None,
-    rate: _Rate = None,
-    gpus: _Gpus = None,
-    machines: _Machines = None,
-    software: _Software = "",
-    precision: _Precision = "",
+    model: Annotated[
+        str, typer.Option(help="Id of the served decoder.", autocompletion=ids("models"))
+    ],
+    hardware: Annotated[
+        str, typer.Option(help="Id of the kind of machine.", autocompletion=ids("hardware"))
+    ],
+    price: Annotated[
+        str | None, typer.Option(help="Id of your price plan.", autocompletion=ids("prices"))
+    ] = None,
+    rate: Annotated[str | None, typer.Option(help="Your price of a GPU-hour in USD: 2.31.")] = None,
+    gpus: Annotated[int | None, typer.Option(min=1, help="Number of GPUs that served.")] = None,
+    machines: Annotated[
+        int | None, typer.Option(min=1, help="Number of machines with these GPUs.")
+    ] = None,
+    software: Annotated[str, typer.Option(help="The serving software: vLLM 0.22.")] = "",
+    precision: Annotated[str, typer.Option(help="The precision of the weights: fp8.")] = "",
     results: ResultsFolder = RESULTS,
     wide: WideTable = False,
 ) -> None:

@@ -10,16 +10,12 @@ import typer
 from rich.console import Console
 
 from epochcost.cli.bundled import own_catalogue
-from epochcost.cli.ceilings import WithCeilings, measure_missing_ceilings
+from epochcost.cli.ceilings import measure_missing_ceilings
 from epochcost.cli.interruption import INTERRUPTED, interrupted_by_signals
 from epochcost.cli.outcomes import show_costs, show_outcomes, show_refusals
 from epochcost.cli.plan import Selection, show_extent, show_gpus
 from epochcost.cli.progress import Display, render_kept
-from epochcost.cli.terminal import (
-    RESULTS,
-    ResultsFolder,
-    with_option_groups,
-)
+from epochcost.cli.terminal import RESULTS, ResultsFolder, with_option_groups
 from epochcost.errors import InputError
 from epochcost.execute.assignment import (
     Assignment,
@@ -54,7 +50,13 @@ def run(
             "the machine and to add rounds to imprecise or disturbed trials.",
         ),
     ] = 0,
-    ceilings: WithCeilings = True,
+    ceilings: Annotated[
+        bool,
+        typer.Option(
+            "--ceilings/--no-ceilings",
+            help="After the run, measure the machine's peak rates in some seconds, unless stored.",
+        ),
+    ] = True,
 ) -> None:
     """Measure the models of the studies on this machine.
 

@@ -28,7 +28,6 @@ from epochcost.errors import InputError
 from epochcost.specs.base import NamedSpec
 from epochcost.specs.document import display_path
 from epochcost.specs.loader import FOLDER
-from epochcost.specs.price import Price
 from epochcost.units import plain
 
 if TYPE_CHECKING:
@@ -51,9 +50,8 @@ def ids(kind: str) -> Callable[[str], list[str]]:
     return complete
 
 
-Format = Literal["text", "json"]
 OutputFormat = Annotated[
-    Format, typer.Option("--format", help="json has numbers with 18 decimals.")
+    Literal["text", "json"], typer.Option("--format", help="json has numbers with 18 decimals.")
 ]
 ResultsFolder = Annotated[Path, typer.Option("--results", help="The folder of results.")]
 
@@ -158,13 +156,6 @@ def _broken(line: str, width: int) -> str:
     return textwrap.fill(
         line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
     )
-
-
-def render_price(price: Price) -> str:
-    """Format a price as a heading: id, provider, region, plan, date and age."""
-    place = f", {price.region}" if price.region else ""
-    heading = f"{price.id}: {price.provider}{place}, {price.plan_text}, prices of {price.as_of}"
-    return ", ".join(filter(None, (heading, price.age)))
 
 
 def print_table(

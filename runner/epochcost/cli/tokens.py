@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from decimal import Decimal
+from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from typing import Annotated, Any
@@ -23,19 +24,16 @@ from epochcost.analysis.token_answers import (
 )
 from epochcost.analysis.tokens import MOST_BUSY, ApiOffer, Requests, ServingOffer
 from epochcost.cli.bundled import inputs_to_read
-from epochcost.cli.choices import ShowAll, how_known, left_out_lines, print_choices
+from epochcost.cli.choices import ListOptions, how_known, left_out_lines, print_choices
 from epochcost.cli.outcomes import render_token_bound
 from epochcost.cli.results import show_reported
 from epochcost.cli.terminal import (
-    RESULTS,
-    OutputFormat,
-    ResultsFolder,
-    WideTable,
     fields_of,
     ids,
     print_json,
     print_table,
     say,
+    with_option_groups,
 )
 from epochcost.errors import InputError
 from epochcost.report.wording import render_cost
@@ -68,7 +66,9 @@ _MOST_SHOWN = 15
 _PER_SECOND = {"s": 1, "min": 60, "h": 3600, "d": 86_400}
 
 
+@with_option_groups
 def tokens(
+    *,
     model: Annotated[str, typer.Option(help="A decoder's id.", autocompletion=ids("models"))],
     requests: Annotated[str, typer.Option(help="Rate of requests: 0.5/s, 30/min, 2000/d.")],
     prompt: Annotated[int, typer.Option(min=1, help="Tokens of a prompt.")] = 256,
@@ -102,10 +102,7 @@ def tokens(
     devices: Annotated[
         int | None, typer.Option(min=1, help="Largest number of accelerators in a machine.")
     ] = None,
-    results: ResultsFolder = RESULTS,
-    show_all: ShowAll = False,
-    wide: WideTable = False,
-    form: OutputFormat = "text",
+    listing: ListOptions,
 ) -> None:
     """Show what a million tokens cost at your traffic.
 
@@ -121,12 +118,12 @@ def tokens(
             f"{share(1 - shares[0])}, got {cache_write!r:.80}"
         )
     traffic = Requests(_requests_per_second(requests), prompt, output, *bounds, *shares, batch)
-    market = TokenMarket(inputs_to_read(results))
+    market = TokenMarket(inputs_to_read(listing.results))
     answer = market.answer(model, traffic, precision, software, devices)
-    if form == "json":
+    if listing.form == "json":
         print_json(_answer_fields(answer))
     else:
-        _show(answer, show_all=show_all, wide=wide)
+        _show(answer, listing)
 
 
 def _answer_fields(answer: TokenAnswer) -> dict[str, Any]:
@@ -145,12 +142,11 @@ def _offer_fields(offer: Way) -> dict[str, Any]:
 
 def _parse_prompt_share(text: str, option: str) -> Decimal:
     share = parse_share(text, option)
-    if share >= 1 and "%" not in text:
+    # A whole number may mean a percentage.
+    if not 0 <= share <= 1 or (share == 1 and "%" not in text):
         raise InputError(
-            f"{option}: expected a percentage such as 60%, or a share below 1, got {text!r:.80}"
+            f"{option}: expected a percentage up to 100%, or a share below 1, got {text!r:.80}"
         )
-    if not 0 <= share <= 1:
-        raise InputError(f"{option}: expected a share from 0 to 100%, got {text!r:.80}")
     return share
 
 
@@ -174,16 +170,14 @@ def _bound(text: str | None, name: str) -> Decimal | None:
     return parse_duration_seconds(text, name)
 
 
-def _show(answer: TokenAnswer, *, show_all: bool, wide: bool) -> None:
+def _show(answer: TokenAnswer, listing: ListOptions) -> None:
     say("\n".join(_answer_sentences(answer)))
     every = in_order((*answer.offers, *answer.apis))
-    ways = every if show_all else _cheapest_and_measured(answer)
-    if ways:
+    if every:
         say()
-        rows = [_row(way, answer) for way in ways]
-        hidden = len(every) - len(ways)
-        print_choices(_HEADER, rows, drop=_DROP, wide=wide, hidden=hidden)
-    for line in left_out_lines(answer.refused, show_all=show_all):
+        best = _cheapest_and_measured(answer)
+        print_choices(_HEADER, every, best, partial(_row, answer), listing, drop=_DROP)
+    for line in left_out_lines(answer.refused, show_all=listing.show_all):
         say(line)
     for (software, load), group in groupby(answer.served, attrgetter("software", "requests")):
         say(f"Behind {software}, measured with {load.lengths_text}, each rate once:")
@@ -191,10 +185,10 @@ def _show(answer: TokenAnswer, *, show_all: bool, wide: bool) -> None:
             say(f"{served.machine.name}, {served.precision}: {_served_decoder_summary(served)}")
             if served.rates:
                 rows = [_rate_row(served, rate) for rate in served.rates]
-                print_table(_RATES, rows, drop=_DROPPED_RATES, wide=wide)
+                print_table(_RATES, rows, drop=_DROPPED_RATES, wide=listing.wide)
     if answer.reported:
         say("Reported by you:")
-        show_reported(answer.reported, wide=wide)
+        show_reported(answer.reported, wide=listing.wide)
 
 
 def _cheapest_and_measured(answer: TokenAnswer) -> tuple[Way, ...]:
@@ -281,7 +275,7 @@ def _software(offer: ServingOffer) -> str:
     return f"{offer.deployment.software}, {offer.deployment.precision}"
 
 
-def _row(way: Way, answer: TokenAnswer) -> tuple[str, ...]:
+def _row(answer: TokenAnswer, way: Way) -> tuple[str, ...]:
     chance = share(answer.chance(way))
     if isinstance(way, ApiOffer):
         cost, plan = money(way.per_million, way.api.currency), f"prices of {way.api.as_of}"

@@ -16,7 +16,7 @@ from epochcost.cli import terminal
 from epochcost.cli.bundled import own_catalogue
 from epochcost.cli.interruption import INTERRUPTED, noted_signals
 from epochcost.cli.terminal import RESULTS, ids, log, print_table, say, with_option_groups
-from epochcost.cost import Cost, Estimate, Unpriced
+from epochcost.cost import Unpriced
 from epochcost.errors import InputError
 from epochcost.execute.training import (
     Follower,
@@ -29,6 +29,7 @@ from epochcost.execute.training import (
 from epochcost.measure.environment import detect_environment
 from epochcost.measure.runtime import require_cuda
 from epochcost.plan.trial import SessionSettings
+from epochcost.report.wording import render_cost
 from epochcost.results.plausibility import require_plausible
 from epochcost.results.trainings import Repeat, Spread
 from epochcost.specs.catalogue import Catalogue, usual_price
@@ -64,24 +65,6 @@ class WorkOptions:
     ] = None
     repeats: Annotated[int, typer.Option(min=1, max=1000, help="Number of trainings.")] = 1
     seed: Annotated[int, typer.Option(min=0, max=10**9, help="Seed of the first training.")] = 0
-
-    def recipe(self, catalogue: Catalogue) -> Recipe:
-        """Make the settings of a training; raises InputError if the model declares no training."""
-        training = catalogue.model(self.model).training
-        if training is None:
-            raise InputError(f"model {self.model}: expected a table [training], found none")
-        return Recipe(
-            training.schedule,
-            training.optimizer.learning_rate,
-            self.epochs or training.epochs,
-            evaluate_every=0,
-            aim=parse_target(self.target) if self.target else None,
-        )
-
-    @property
-    def aim(self) -> str:
-        """The target as text, for the record of the training."""
-        return self.target or _ALL_EPOCHS
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,19 +125,27 @@ def train(work: WorkOptions, place: PlaceOptions) -> None:
 
 def _request(work: WorkOptions, place: PlaceOptions, catalogue: Catalogue) -> RepeatsRequest:
     machine, model = catalogue.machine(place.hardware), catalogue.model(work.model)
-    recipe = work.recipe(catalogue)
+    training = model.training
+    if training is None:
+        raise InputError(f"model {model.id}: expected a table [training], found none")
+    recipe = Recipe(
+        training.schedule,
+        training.optimizer.learning_rate,
+        work.epochs or training.epochs,
+        evaluate_every=0,
+        aim=parse_target(work.target) if work.target else None,
+    )
     require_plausible(machine, detect_environment(), as_is=place.as_is)
     if place.provider == "cuda":
         require_cuda()
-    assert model.training is not None, "the recipe comes from [training]"
     name = work.dataset or model.dataset
     if name is None:
         raise InputError(f"model {model.id}: expected --dataset, since its spec names none")
     request = TrainingRequest(
         model,
-        model.training,
+        training,
         catalogue.dataset(name),
-        work.batch_size or model.training.batch_sizes[0],
+        work.batch_size or training.batch_sizes[0],
         place.provider,
         SessionSettings(threads=place.threads),
         work.evaluate_every,
@@ -164,7 +155,7 @@ def _request(work: WorkOptions, place: PlaceOptions, catalogue: Catalogue) -> Re
         prepare(request, recipe, catalogue, place.data),
         machine,
         range(work.seed, work.seed + work.repeats),
-        work.aim,
+        work.target or _ALL_EPOCHS,
         place.to,
         place.results,
         place.anew,
@@ -222,7 +213,7 @@ def _show_trainings(run: AccuracyTraining, request: RepeatsRequest) -> None:
             f"{each.steps:,}",
             f"{each.steps / record.epoch_steps:.1f}",
             seconds(each.seconds),
-            _render_cost(run.cost_of(each.seconds)),
+            render_cost(run.cost_of(each.seconds)),
             f"{each.curve[-1].loss:.4g}",
             _accuracy(each.curve[-1].accuracy),
         )
@@ -241,10 +232,6 @@ def _show_trainings(run: AccuracyTraining, request: RepeatsRequest) -> None:
     weights = repeat_folder(request, run.counted[0].seed) / "model.onnx"
     missing = ": not there any more, or trained with another --to; --anew trains them again"
     say(f"weights: {weights}{'' if weights.exists() else missing}")
-
-
-def _render_cost(cost: Cost) -> str:
-    return money(cost.mean, cost.currency) if isinstance(cost, Estimate) else "no price"
 
 
 def _cost_sentence(run: AccuracyTraining) -> str:

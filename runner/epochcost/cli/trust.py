@@ -6,7 +6,7 @@ import typer
 
 from epochcost.analysis.prediction_trust import TRUST_FILE, as_text, headline, trust_of
 from epochcost.cli.bundled import own_catalogue
-from epochcost.cli.terminal import DOCS
+from epochcost.cli.terminal import DOCS, log
 from epochcost.errors import InputError
 from epochcost.results.files import unwritable, write_atomically
 from epochcost.units import share
@@ -21,7 +21,9 @@ def trust() -> None:
     Example: epochcost trust
     """
     path = DOCS / TRUST_FILE
-    trust_values = trust_of(own_catalogue(), _say)
+    trust_values = trust_of(
+        own_catalogue(), lambda withheld: log(f"withholding each {withheld} ...")
+    )
     if trust_values is None:
         raise InputError(
             "specs/observations: expected rates on priced devices to withhold, found none"
@@ -35,7 +37,3 @@ def trust() -> None:
                 f"x{line.factor:.2f}, {share(line.coverage)} of intervals held the truth"
             )
     typer.echo(f"written to {path}")
-
-
-def _say(withheld: str) -> None:
-    typer.echo(f"withholding each {withheld} ...", err=True)

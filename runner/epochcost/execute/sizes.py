@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import multiprocessing
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
@@ -96,15 +96,9 @@ def _query_cache_key(query: SizeQuery) -> object:
 _FEW_BYTES = 2**15
 
 SizeOrError = ModelSize | EpochcostError
-# A function that gets the number of counted models, of all models, and the latest model.
-OnCounted = Callable[[int, int, str], None]
 
 
-def model_sizes(
-    catalogue: Catalogue,
-    models: Iterable[str],
-    on_counted: OnCounted = lambda *_: None,
-) -> Mapping[str, SizeOrError]:
+def model_sizes(catalogue: Catalogue, models: Iterable[str]) -> Mapping[str, SizeOrError]:
     """Each model's memory at its declared batch sizes, or the error; no entry without a graph."""
     chosen = [catalogue.model(name) for name in sorted(set(models))]
     queries = [
@@ -112,10 +106,7 @@ def model_sizes(
         for model in chosen
         if model.graph is not None
     ]
-    sizes: dict[str, SizeOrError] = {}
-    for query, size in _sizes_cached_first(queries):
-        sizes[query.model.id] = size
-        on_counted(len(sizes), len(queries), query.model.id)
+    sizes = {query.model.id: size for query, size in _sizes_cached_first(queries)}
     return {model.id: sizes[model.id] for model in chosen if model.id in sizes}
 
 

@@ -169,7 +169,7 @@ def select(plan: Plan, ids: Collection[str]) -> Plan:
         reasons = "".join(f"\n  {reason}" for reason in why_left_out(plan.left_out))
         raise InputError(
             f"--trial {missing[0]}: expected the id of a trial that can run on the machine under "
-            "its runtime: `epochcost plan --format json` lists the ids"
+            "its runtime: `epochcost plan --wide` lists the ids"
             + (reasons and f"; left out there:{reasons}")
         )
     return replace(plan, trials=trials, sweeps=sweeps)

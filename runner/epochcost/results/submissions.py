@@ -32,7 +32,7 @@ _FEWEST_TO_COPY = 3
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """A result that passed all checks; ``summary`` is None for LoadGen, or if not requested."""
+    """A result that passed all checks; ``summary`` is None for LoadGen, or if no path is given."""
 
     path: Path
     title: str
@@ -72,7 +72,6 @@ class _CheckContext:
     now: dt.datetime
     # Whether the user named each file.
     paths_given: bool
-    summarised: bool
     # Digests of a model's ONNX file and spec, by model and mode.
     model_digests: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
     flops_by_model: FlopsByModel = field(default_factory=dict)
@@ -102,19 +101,16 @@ def check_results(
     root: Path,
     paths: Sequence[Path] = (),
     now: dt.datetime | None = None,
-    *,
-    summarised: bool = False,
 ) -> ResultsCheck:
     """Check the result files in ``paths``, or without paths all result files below ``root``.
 
     Other records there, such as reported runs, are checked too. If the ONNX file or spec of a
     result's model has changed since, this is a fault with ``paths``, else a remark. Valid results
-    get a summary if ``paths`` are given or ``summarised`` is true. Raises InputError for a path
-    that is missing or has no JSON file.
+    get a summary if ``paths`` are given. Raises InputError for a path that is missing or has no
+    JSON file.
     """
     files = _files(root, paths)
-    moment = now or dt.datetime.now(dt.UTC)
-    context = _CheckContext(catalogue, moment, bool(paths), summarised or bool(paths))
+    context = _CheckContext(catalogue, now or dt.datetime.now(dt.UTC), bool(paths))
     if paths:
         _record_other_results(context, root, files)
     before = Counter(context.result_counts)
@@ -262,7 +258,7 @@ def _current_model_digests(result: Result, context: _CheckContext) -> tuple[str,
 
 def _submission(path: Path, result: Result, context: _CheckContext) -> Submission:
     measured = result.measurement
-    summarised = context.summarised and measured.samples_seconds
+    summarised = context.paths_given and measured.samples_seconds
     summary = summary_of(without_disturbed_rounds(result)) if summarised else None
     remarks = tuple(_remarks(result, context))
     return Submission(path, result.trial.title, result.hardware, summary, remarks)

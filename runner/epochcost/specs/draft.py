@@ -66,8 +66,9 @@ def typed(text: str, property_: Mapping[str, Any]) -> Any:
 def new_spec(root: Path, kind: str, values: Mapping[str, Any]) -> Path:
     """Write ``specs/<kind>/<id>.toml`` below a project's folder and return its path.
 
-    Keys with the value None are left out. Raises InputError if the values are invalid or the file
-    exists, and SpecError if other specs contradict them. After an error there is no new file.
+    Keys with the value None are left out, also in tables. Raises InputError if the values are
+    invalid or the file exists, and SpecError if other specs contradict them. After an error there
+    is no new file.
     """
     present = {key: value for key, value in values.items() if value is not None}
     text = draft_spec(kind, present)
@@ -123,7 +124,9 @@ def _toml(kind: str, values: Mapping[str, Any]) -> str:
 def _toml_lines(table: Mapping[str, Any]) -> list[str]:
     # Names of a graph's dimensions, such as `image[2]`, need quotes.
     return [
-        f"{tomlkit.key(key).as_string()} = {_toml_value(value)}" for key, value in table.items()
+        f"{tomlkit.key(key).as_string()} = {_toml_value(value)}"
+        for key, value in table.items()
+        if value is not None
     ]
 
 
