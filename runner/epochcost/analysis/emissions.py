@@ -73,7 +73,8 @@ def _on_machine(catalogue: Catalogue, rows: Sequence[Row], goal: Goal) -> Machin
 def _metered_or_declared_power(catalogue: Catalogue, row: Row) -> Power | UnknownEnergy:
     observed = row.observed
     if observed.watts is not None and observed.watts > 0:
-        return Power.metered(observed.watts, observed.meters or "an unnamed meter")
+        meter = observed.meters or "an unnamed meter"
+        return Power(Decimal(repr(observed.watts)), f"measured by {meter}")
     machine = observed.machine
     hardware = catalogue.hardware[machine.hardware]
     declared = declared_power(hardware, row.price, machine.vcpus)

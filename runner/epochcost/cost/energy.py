@@ -10,7 +10,6 @@ from decimal import Decimal
 
 from epochcost.cost.money import exact_arithmetic, quantized
 from epochcost.cost.owned import WATTS_PER_KILOWATT
-from epochcost.errors import InputError
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
 from epochcost.specs.reference_data import Grid
@@ -20,29 +19,10 @@ from epochcost.units import SECONDS_PER_HOUR, plain
 
 @dataclass(frozen=True, slots=True)
 class Power:
-    """Mean watts of a machine, and their source; raises InputError unless finite and above 0."""
+    """Mean watts of a machine, above 0, and their source."""
 
     watts: Decimal
     phrase: str
-
-    def __post_init__(self) -> None:
-        if not self.watts.is_finite() or self.watts <= 0:
-            raise InputError(f"power: expected watts above 0, finite, got {self.watts:.6g}")
-
-    @classmethod
-    def metered(cls, mean_watts: float, meter: str) -> Power:
-        """The mean power that a meter measured while the machine was in use."""
-        return cls(Decimal(repr(mean_watts)), f"measured by {meter}")
-
-    @classmethod
-    def declared(cls, watts: Decimal, of: str) -> Power:
-        """Power that a spec or a plan declares; ``of`` names the machine or parts that use it."""
-        return cls(watts, f"from declared power: {plain(watts)} W of {of}")
-
-    def kwh(self, machine_seconds: Decimal) -> Decimal:
-        """Kilowatt-hours for ``machine_seconds`` in all; call this within `exact_arithmetic`."""
-        hours = machine_seconds / SECONDS_PER_HOUR
-        return quantized(self.watts * hours / WATTS_PER_KILOWATT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,17 +52,16 @@ def energy_use(
 ) -> EnergyUse:
     """The energy and emissions of machines that run for ``machine_seconds`` in all.
 
-    A ``pue`` of None means the grid's PUE, or else 1. Raises InputError for a PUE below 1.
+    A ``pue`` of None means the grid's PUE, or else 1.
     """
     if pue is not None:
         source = "declared"
     else:
         source = f"of {grid.id}" if grid.pue is not None else "not known, the machines alone"
         pue = grid.pue or Decimal(1)
-    if not pue.is_finite() or pue < 1:
-        raise InputError(f"PUE: expected at least 1, finite, got {pue:.6g}")
     with exact_arithmetic():
-        machines = power.kwh(machine_seconds)
+        hours = machine_seconds / SECONDS_PER_HOUR
+        machines = quantized(power.watts * hours / WATTS_PER_KILOWATT)
         emitted = quantized(quantized(machines * pue) * grid.kg_co2e_per_kwh)
     return EnergyUse(power, pue, source, grid, machines, emitted)
 
@@ -96,22 +75,25 @@ def declared_power(
     spec has only the power of the accelerators, the result covers only these and says so.
     """
     if price is not None and price.owned is not None:
-        return owned_power(price.owned, vcpus)
+        return _owned_power(price.owned, vcpus)
     unknown = [gpu.name for gpu in hardware.accelerators if gpu.power_watts is None]
     if unknown:
         return UnknownEnergy(f"{hardware.id}: the power of {', '.join(unknown)} is not known")
     drawn = [gpu.power_watts * gpu.count for gpu in hardware.accelerators if gpu.power_watts]
     if hardware.busy_watts is not None:
-        return Power.declared(hardware.busy_watts + sum(drawn, Decimal(0)), hardware.id)
+        return _declared(hardware.busy_watts + sum(drawn, Decimal(0)), hardware.id)
     if not drawn:
         return UnknownEnergy(f"{hardware.id}: its power is not known")
-    return Power.declared(sum(drawn, Decimal(0)), f"the accelerators of {hardware.id} alone")
+    return _declared(sum(drawn, Decimal(0)), f"the accelerators of {hardware.id} alone")
 
 
-def owned_power(plan: Owned, vcpus: int | None) -> Power | UnknownEnergy:
-    """The power of a working owned machine, or of ``vcpus`` vCPUs if the plan is per vCPU."""
+def _owned_power(plan: Owned, vcpus: int | None) -> Power | UnknownEnergy:
     if not plan.per_vcpu:
-        return Power.declared(plan.power_watts, "the owned machine")
+        return _declared(plan.power_watts, "the owned machine")
     if vcpus is None:
         return UnknownEnergy("the plan's power is per vCPU, and their number is unknown")
-    return Power.declared(plan.power_watts * vcpus, f"{vcpus} vCPUs of the owned machine")
+    return _declared(plan.power_watts * vcpus, f"{vcpus} vCPUs of the owned machine")
+
+
+def _declared(watts: Decimal, of: str) -> Power:
+    return Power(watts, f"from declared power: {plain(watts)} W of {of}")

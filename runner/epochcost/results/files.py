@@ -63,14 +63,9 @@ def is_full(error: Exception) -> bool:
 
 def storage_error(folder: Path, error: OSError) -> CapabilityError:
     """The error for a folder in which no result can be written; its message says what to do."""
-    expected, remedy = "a folder for results", "name another folder with --results"
-    if is_full(error):
-        expected, remedy = "room for a result", f"free some space, or {remedy}"
-    elif error.errno in _NO_RIGHT:
-        expected, remedy = "the right to write a result", f"change the folder's rights, or {remedy}"
     return CapabilityError(
-        f"{folder}: expected {expected}, got {error.strerror or error}: {remedy}; "
-        "results finished so far are kept; then run the same command again (`run`: with --resume)"
+        f"{unwritable(folder, error)} (--results names another folder); results finished so far "
+        "are kept; then run the same command again (`run`: with --resume)"
     )
 
 

@@ -9,7 +9,6 @@ import contextlib
 import functools
 import hashlib
 import json
-import os
 from base64 import b64decode, b64encode
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -82,25 +81,16 @@ class Keep(Generic[ValueT]):
     def _write(self, folder: Path, digest: str, value: ValueT) -> None:
         data = json.dumps(self.form.dump_python((digest, value), mode="json"))
         with contextlib.suppress(OSError):
-            _write_atomically(self._file(folder, digest), data)
+            folder.mkdir(parents=True, exist_ok=True)
+            _delete_oldest_files(folder)
+            # Not atomic, because readers ignore a file that is cut off.
+            self._file(folder, digest).write_text(data, encoding="utf-8")
 
     def _digest(self, key: object) -> str:
         return hashlib.sha256(f"{_code_digest(self.code)} {key!r}".encode()).hexdigest()
 
     def _file(self, folder: Path, digest: str) -> Path:
         return folder / f"{self.kind}-{digest}.json"
-
-
-def _write_atomically(file: Path, data: str) -> None:
-    file.parent.mkdir(parents=True, exist_ok=True)
-    _delete_oldest_files(file.parent)
-    temporary = file.with_name(f".{file.name}.{os.getpid()}")
-    try:
-        # Without syncing, because the file need not survive a power cut.
-        temporary.write_text(data, encoding="utf-8")
-        temporary.replace(file)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 # Cached, so that a process lists a folder only once.

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from epochcost.errors import Fault, ResultError
 from epochcost.plan.trial import Trial
@@ -193,25 +193,18 @@ class Measurement(Record):
         return tuple(turn.samples for turn in self.rounds) or (len(self.samples_seconds),)
 
     @model_validator(mode="after")
-    def _rounds_add_up(self) -> Measurement:
-        samples, warmup = sum(self.samples_by_round), sum(turn.warmup_steps for turn in self.rounds)
-        if samples != len(self.samples_seconds):
-            demanded = len(self.samples_seconds)
-            raise ValueError(f"rounds should have {demanded} samples in all, not {samples}")
-        if self.rounds and warmup != len(self.warmup_seconds):
-            demanded = len(self.warmup_seconds)
-            raise ValueError(f"rounds should have {demanded} steps of warm-up in all, not {warmup}")
+    def _counts_agree(self) -> Measurement:
+        count, fewest = len(self.samples_seconds), 0 if self.served else _FEWEST_SAMPLES
+        if count < fewest:
+            raise ValueError(f"samples_seconds should have at least {fewest} samples, not {count}")
+        warmups = sum(turn.warmup_steps for turn in self.rounds)
+        for noun, counted, times in (
+            ("samples", sum(self.samples_by_round), self.samples_seconds),
+            ("steps of warm-up", warmups, self.warmup_seconds),
+        ):
+            if self.rounds and counted != len(times):
+                raise ValueError(f"rounds should have {len(times)} {noun} in all, not {counted}")
         return self
-
-    @field_validator("samples_seconds")
-    @classmethod
-    def _samples_or_served(
-        cls, samples: tuple[float, ...], info: ValidationInfo
-    ) -> tuple[float, ...]:
-        fewest = 0 if info.data.get("served") else _FEWEST_SAMPLES
-        if len(samples) < fewest:
-            raise ValueError(f"should have at least {fewest} samples, not {len(samples)}")
-        return samples
 
 
 class Result(Record):
