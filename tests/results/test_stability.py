@@ -34,7 +34,8 @@ def judged_fixture(make_result: MakeResult) -> Callable[..., tuple[Instability, 
             }
         )
         environment = result.environment.model_copy(update={"timer_step_seconds": grain})
-        found = instabilities(measurement, environment)
+        update = {"measurement": measurement, "environment": environment}
+        found = instabilities(result.model_copy(update=update))
         return tuple(one for one in found if one.cause != "process")
 
     return judge
@@ -84,15 +85,18 @@ def test_samples_that_are_few_or_short_are_named(
 def test_the_load_of_a_pinned_trial_is_judged_by_its_own_cpus(make_result: MakeResult) -> None:
     """Half a CPU of other load is too much for one pinned core, even on 64 CPUs."""
     result = make_result()
-    pinned = Pinning(cpus=(0,), siblings=(32,), cores=1, threads=1)
-    busy = result.measurement.model_copy(
-        update={"conditions": CALM.model_copy(update={"others_cpus": 0.5}), "pinning": pinned}
-    )
+    conditions = CALM.model_copy(update={"others_cpus": 0.5})
     large = result.environment.model_copy(update={"logical_cpus": 64})
-    found = [one.phrase for one in instabilities(busy, large) if one.cause == "others"]
-    assert found == ["other programs kept 0.5 of 2 CPUs busy"]
-    unpinned = busy.model_copy(update={"pinning": None})
-    assert not [one for one in instabilities(unpinned, large) if one.cause == "others"]
+
+    def others(pinned: Pinning | None) -> list[str]:
+        fields = {"conditions": conditions, "pinning": pinned}
+        busy = result.measurement.model_copy(update=fields)
+        changed = result.model_copy(update={"measurement": busy, "environment": large})
+        return [one.phrase for one in instabilities(changed) if one.cause == "others"]
+
+    pinned = Pinning(cpus=(0,), siblings=(32,), cores=1, threads=1)
+    assert others(pinned) == ["other programs kept 0.5 of 2 CPUs busy"]
+    assert others(None) == []
 
 
 def test_more_threads_than_cpus_are_warned_of(make_result: MakeResult) -> None:
@@ -101,7 +105,7 @@ def test_more_threads_than_cpus_are_warned_of(make_result: MakeResult) -> None:
     for threads, expected in ((2, []), (3, ["3 threads on 2 vCPU"])):
         pinned = Pinning(cpus=(0, 1), threads=threads)
         crowded = result.measurement.model_copy(update={"pinning": pinned})
-        found = instabilities(crowded, result.environment)
+        found = instabilities(result.model_copy(update={"measurement": crowded}))
         assert [one.phrase for one in found if one.cause == "threads"] == expected
 
 
@@ -117,7 +121,7 @@ def in_rounds_fixture(make_result: MakeResult) -> Callable[..., tuple[Instabilit
             turn = make_result().measurement.model_copy(update={"samples_seconds": samples})
             joined = add_round(joined, turn, 0.02)
         assert joined is not None
-        return instabilities(joined, make_result().environment)
+        return instabilities(make_result().model_copy(update={"measurement": joined}))
 
     return judge
 

@@ -183,7 +183,7 @@ def _half_widths(results: Sequence[Result], cache: Path | None) -> tuple[float, 
 def _summarised_content(result: Result) -> tuple[object, ...]:
     measured = result.measurement
     samples = hashlib.sha256(np.array(measured.samples_seconds).tobytes()).hexdigest()
-    cpus = watched_cpus(measured, result.environment)
+    cpus = watched_cpus(result)
     return samples, measured.samples_by_round, measured.conditions, cpus
 
 

@@ -80,7 +80,7 @@ def _version(result: Result) -> tuple[str | bool | None, ...]:
 
 def doubts_about(result: Result) -> tuple[str, ...]:
     """State why to doubt a result: contradictions, instability, or weights passed as inputs."""
-    trial, symptoms = result.trial, instabilities(result.measurement, result.environment)
+    trial, symptoms = result.trial, instabilities(result)
     phrases = ", ".join(symptom.phrase for symptom in symptoms)
     return (
         *(f"{DIFFERS}: {contradiction}" for contradiction in result.contradictions),

@@ -69,9 +69,10 @@ def measure_missing_ceilings(
         typer.echo(f"ceilings: {error}", err=True)
         return
     if new:
-        flops = scientific(measured.highest_flops.high)
-        copied = scientific(measured.highest_copy_bytes.high)
-        typer.echo(f"ceilings of {provider}: {flops} FLOP/s, {copied} bytes/s copied", err=True)
+        flops = max(rate.flops.high for rate in measured.ceilings if rate.precision == "fp32")
+        copied = max(rate.copy_bytes.high for rate in measured.ceilings)
+        rates = f"{scientific(flops)} FLOP/s, {scientific(copied)} bytes/s copied"
+        typer.echo(f"ceilings of {provider}: {rates}", err=True)
         _warn_if_busy(machine, provider, device, measured)
 
 

@@ -87,7 +87,7 @@ def show_doubts(results: Sequence[Result]) -> None:
         say(f"differs from the spec: {contradiction}", err=True)
     remedies: dict[str, dict[str, list[str]]] = {}
     for result in results:
-        for instability in instabilities(result.measurement, result.environment):
+        for instability in instabilities(result):
             titles = remedies.setdefault(instability.remedy, {}).setdefault(instability.phrase, [])
             titles.append(result.trial.title)
     if remedies:

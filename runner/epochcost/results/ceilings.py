@@ -6,7 +6,7 @@ GPUs other than the first also have the GPU's number.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from typing import Annotated, ClassVar
@@ -79,17 +79,6 @@ class Ceilings(HostSidecar):
         """The first part of this record's file name: execution provider and number of the GPU."""
         return f"{self.provider}{self.device or ''}"
 
-    @property
-    def highest_flops(self) -> MeasuredRate:
-        """The highest FLOP/s in fp32 over all numbers of threads."""
-        single = [ceiling for ceiling in self.ceilings if ceiling.precision == "fp32"]
-        return _highest(single, lambda ceiling: ceiling.flops)
-
-    @property
-    def highest_copy_bytes(self) -> MeasuredRate:
-        """The highest bytes per second of the memory copy over all numbers of threads."""
-        return _highest(self.ceilings, lambda ceiling: ceiling.copy_bytes)
-
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> Ceilings:
         if self.provider == "cpu" and not self.ceilings:
@@ -119,7 +108,3 @@ def find_ceilings(
 def _rate(amount: int, seconds: Sequence[float]) -> MeasuredRate:
     low, mid, high = max(seconds), median(seconds), min(seconds)
     return MeasuredRate(low=amount / low, median=amount / mid, high=amount / high)
-
-
-def _highest(ceilings: Sequence[Ceiling], rate: Callable[[Ceiling], MeasuredRate]) -> MeasuredRate:
-    return max(map(rate, ceilings), key=lambda highest: highest.median)

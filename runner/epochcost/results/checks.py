@@ -269,10 +269,10 @@ def unwatched_rounds(result: Result) -> Iterator[str]:
 def review_remarks(result: Result) -> Iterator[str]:
     """Remarks for a reviewer about facts of a result that are unusual but may be true."""
     yield from (f"differs from the spec: {each}" for each in result.contradictions)
-    measurement, environment = result.measurement, result.environment
-    for instability in instabilities(without_disturbed_rounds(result).measurement, environment):
+    measurement = result.measurement
+    for instability in instabilities(without_disturbed_rounds(result)):
         yield f"unstable: {instability.phrase}"
-    if environment.modified:
+    if result.environment.modified:
         yield "measured by a checkout with uncommitted changes"
     samples = measurement.samples_seconds
     if len(samples) >= _FEWEST_TO_DIFFER and samples.count(samples[0]) == len(samples):

@@ -137,7 +137,7 @@ def without_disturbed_rounds(result: Result) -> Result:
     The choice depends on the CPU load, never on measured times, so that the mean has no bias.
     """
     measurement = result.measurement
-    cpus = watched_cpus(measurement, result.environment)
+    cpus = watched_cpus(result)
     calm = [not is_disturbed(turn.conditions, cpus) for turn in measurement.rounds]
     if all(calm) or not any(calm):
         return result
@@ -179,7 +179,7 @@ def summary_of(result: Result) -> Summary:
     summary = _summaries.get(id(measurement))
     if summary is None:
         summary = summarise(measurement.samples_seconds, measurement.samples_by_round)
-        watched, cpus = measurement.conditions, watched_cpus(measurement, result.environment)
+        watched, cpus = measurement.conditions, watched_cpus(result)
         if watched is not None and is_disturbed(watched, cpus):
             summary = _lower_low_end(summary, watched.others_cpus or 0.0, cpus)
         _summaries[id(measurement)] = summary

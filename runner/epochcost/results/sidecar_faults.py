@@ -15,10 +15,10 @@ from epochcost.results.checks import (
     wrong_clock,
 )
 from epochcost.results.plausibility import MOST_HERTZ, cpu_flops, gpu_copy, gpu_products, gpus_of
-from epochcost.results.records import DamagedResultError
+from epochcost.results.records import DamagedResultError, damaged
 from epochcost.results.reported import ReportedRun, spec_faults
 from epochcost.results.sidecars import BatchLimit, Payment
-from epochcost.results.store import Sidecar, load_sidecars, read_plain
+from epochcost.results.store import Sidecar, load_sidecars, read_plain, require_name
 from epochcost.results.trainings import Trainings
 from epochcost.specs.catalogue import Catalogue
 from epochcost.units import scientific
@@ -33,15 +33,13 @@ def sidecar_faults(catalogue: Catalogue, root: Path, now: dt.datetime) -> Iterat
     for kind in KINDS:
         loaded = load_sidecars(root, kind)
         faults = {fault.path: fault for fault in loaded.faults}
-        for path, record in loaded.records.items():
-            if message := next(_messages(catalogue, record, now), None):
-                faults[path] = Fault(path, 1, 1, message)
-            elif path != (expected := record.path(root)):
-                message = f"expected the name {expected.name}, got {path.name!r:.120}"
-                faults[path] = Fault(path, 1, 1, message)
         for path in sorted(root.glob(f"*/{kind.folder}/*.json")):
             try:
                 read_plain(path, root)
+                if record := loaded.records.get(path):
+                    if message := next(_messages(catalogue, record, now), None):
+                        raise damaged(path, message)
+                    require_name(path, record.path(root).name)
             except DamagedResultError as error:
                 faults[path] = error.fault
         yield from faults.values()

@@ -12,7 +12,7 @@ from statistics import fmean, median
 from types import MappingProxyType
 from typing import Literal
 
-from epochcost.results.environment import Conditions, Environment, Throttle
+from epochcost.results.environment import Conditions, Throttle
 from epochcost.results.records import Measurement, Pinning, Result
 from epochcost.units import seconds, share
 
@@ -50,48 +50,31 @@ class Instability:
     remedy: str
 
 
-def instabilities(measurement: Measurement, environment: Environment) -> tuple[Instability, ...]:
+def instabilities(result: Result) -> tuple[Instability, ...]:
     """All known reasons why a repeated measurement may differ."""
-    watched, cpus = measurement.conditions, watched_cpus(measurement, environment)
     return (
-        *_excess_threads_warning(measurement.pinning),
-        *(_surroundings(watched, cpus) if watched else ()),
-        *(_samples(measurement, environment) if measurement.samples_seconds else ()),
-        *_single_process_warning(measurement),
+        *_excess_threads_warning(result.measurement.pinning),
+        *_surroundings(result),
+        *(_samples(result) if result.measurement.samples_seconds else ()),
     )
 
 
 def disturbances_of(result: Result) -> frozenset[Cause]:
     """The causes that slowed all steps equally, which the confidence interval cannot show."""
-    watched, cpus = (
-        result.measurement.conditions,
-        watched_cpus(result.measurement, result.environment),
-    )
-    found = _surroundings(watched, cpus) if watched else ()
-    return frozenset(instability.cause for instability in found) & _DISTURBANCES
+    causes = frozenset(instability.cause for instability in _surroundings(result))
+    return causes & _DISTURBANCES
 
 
-def watched_cpus(measurement: Measurement, environment: Environment) -> int:
+def watched_cpus(result: Result) -> int:
     """CPUs on which other programs can slow the steps: all, or the pinned and their siblings."""
-    pinned = measurement.pinning
-    return environment.logical_cpus if pinned is None else len(pinned.affected_cpus)
+    pinned = result.measurement.pinning
+    return result.environment.logical_cpus if pinned is None else len(pinned.affected_cpus)
 
 
 def is_disturbed(watched: Conditions | None, cpus: int) -> bool:
     """Whether other programs used much of the time of ``cpus`` CPUs; False if unknown."""
     others = watched.others_cpus if watched else None
     return others is not None and others > MOST_OTHERS_SHARE * cpus
-
-
-def _single_process_warning(measurement: Measurement) -> Iterator[Instability]:
-    # A single process does not show differences between processes.
-    if measurement.samples_seconds and len(measurement.rounds) <= 1:
-        yield Instability(
-            "process",
-            "measured in one process only",
-            "measure in several, so that their spread counts: without --quick, and with "
-            "`--rounds 3`, or `rounds = 3` in the study",
-        )
 
 
 def _excess_threads_warning(pinning: Pinning | None) -> Iterator[Instability]:
@@ -104,7 +87,10 @@ def _excess_threads_warning(pinning: Pinning | None) -> Iterator[Instability]:
         )
 
 
-def _surroundings(watched: Conditions, cpus: int) -> Iterator[Instability]:
+def _surroundings(result: Result) -> Iterator[Instability]:
+    watched, cpus = result.measurement.conditions, watched_cpus(result)
+    if watched is None:
+        return
     if is_disturbed(watched, cpus):
         busy = f"{watched.others_cpus:.1f} of {cpus} {'CPU' if cpus == 1 else 'CPUs'}"
         yield Instability(
@@ -151,15 +137,14 @@ _THROTTLED: Mapping[Throttle, tuple[str, str]] = MappingProxyType(
 )
 
 
-def _samples(measurement: Measurement, environment: Environment) -> Iterator[Instability]:
-    samples = measurement.samples_seconds
+def _samples(result: Result) -> Iterator[Instability]:
+    samples, grain = result.measurement.samples_seconds, result.environment.timer_step_seconds
     if len(samples) < _FEWEST_SAMPLES:
         yield Instability(
             "few",
             f"only {len(samples)} samples",
             "raise budget_seconds in the study's [sampling], and measure without --quick",
         )
-    grain = environment.timer_step_seconds
     # The shortest sample is faster to find than the median and settles nearly all measurements.
     if grain is not None and min(samples) < _FEWEST_TIMER_STEPS * grain:
         step = median(samples)
@@ -169,7 +154,15 @@ def _samples(measurement: Measurement, environment: Environment) -> Iterator[Ins
                 f"one step takes {seconds(step)}, the timer's own step is {seconds(grain)}",
                 "take a larger batch",
             )
-    yield from _rounds_apart(measurement)
+    yield from _rounds_apart(result.measurement)
+    # A single process does not show differences between processes.
+    if len(result.measurement.rounds) <= 1:
+        yield Instability(
+            "process",
+            "measured in one process only",
+            "measure in several, so that their spread counts: without --quick, and with "
+            "`--rounds 3`, or `rounds = 3` in the study",
+        )
 
 
 def _rounds_apart(measurement: Measurement) -> Iterator[Instability]:

@@ -100,7 +100,7 @@ def _load(paths: Iterable[Path], read: Callable[[Path], RecordT]) -> Loaded[Reco
 def read_result(path: Path, root: Path) -> Result:
     """Read a result below the folder ``root``; raises DamagedResultError for an invalid file."""
     result = parse_result(_read_bytes_below(path, root, MAX_FILE_BYTES), path)
-    _require_hardware(result.hardware, path, path.parent)
+    require_hardware(result.hardware, path, path.parent)
     return result
 
 
@@ -155,7 +155,14 @@ def _is_plain(text: str) -> bool:
     return text.isprintable() or text.replace("\n", "").replace("\t", "").isprintable()
 
 
-def _require_hardware(hardware: str, path: Path, folder: Path) -> None:
+def require_name(path: Path, name: str) -> None:
+    """Raise DamagedResultError unless the file has this ``name``."""
+    if path.name != name:
+        raise damaged(path, f"expected the name {name}, got {path.name!r:.120}")
+
+
+def require_hardware(hardware: str, path: Path, folder: Path) -> None:
+    """Raise DamagedResultError unless the ``folder`` of a machine has the machine's id."""
     if hardware != folder.name:
         expected = f"expected hardware {folder.name!r} in this folder"
         raise damaged(path, f"{expected}, got {hardware!r:.80}")
@@ -220,5 +227,5 @@ def _read_sidecar(path: Path, root: Path, kind: type[SidecarT]) -> SidecarT:
         record = read_record(kind, _read_bytes_below(path, root, _MOST_SIDECAR_BYTES))
     except ValidationError as error:
         raise damaged(path, f"expected {kind.described}, got {first_error(error)}") from None
-    _require_hardware(record.hardware, path, path.parent.parent)
+    require_hardware(record.hardware, path, path.parent.parent)
     return record

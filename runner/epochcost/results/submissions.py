@@ -15,10 +15,16 @@ from epochcost.errors import Fault, InputError, ModelError
 from epochcost.plan.digests import graph_digests, work_sha256
 from epochcost.results.checks import Claim, first_fault, review_remarks, unwatched_rounds
 from epochcost.results.plausibility import FlopsByModel
-from epochcost.results.records import DamagedResultError, Result, parse_result
+from epochcost.results.records import DamagedResultError, Result, damaged, parse_result
 from epochcost.results.rounds import summary_of, without_disturbed_rounds
 from epochcost.results.sidecar_faults import KINDS, ceiling_remarks, sidecar_faults
-from epochcost.results.store import file_name, read_plain, read_result
+from epochcost.results.store import (
+    file_name,
+    read_plain,
+    read_result,
+    require_hardware,
+    require_name,
+)
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.document import display_path
 from epochcost.statistics import Summary
@@ -117,15 +123,13 @@ def check_results(
     judged = [_judged(path, root, context) for path in files]
     faults = [each for each in judged if isinstance(each, Fault)]
     # Without paths, the counts include the result itself.
-    result_counts, fewest_if_known = (before, 1) if paths else (context.result_counts, 2)
+    others = before if paths else context.result_counts - Counter(context.result_counts.keys())
     submissions = [
-        _with_new_host_remark(*each, result_counts, fewest_if_known)
-        for each in judged
-        if not isinstance(each, Fault)
+        _with_new_host_remark(*each, others) for each in judged if not isinstance(each, Fault)
     ]
     remarks = () if paths else tuple(ceiling_remarks(root, context.result_counts))
-    others = (path for kind in KINDS for path in root.glob(f"*/{kind.folder}/*.json"))
-    records = sum(not paths or _is_in(path, paths) for path in others)
+    sidecars = (path for kind in KINDS for path in root.glob(f"*/{kind.folder}/*.json"))
+    records = sum(not paths or _is_in(path, paths) for path in sidecars)
     faults += [
         _displayed(fault)
         for fault in sidecar_faults(context.catalogue, root, context.now)
@@ -154,27 +158,25 @@ def _record_other_results(
 
 
 def _judged(path: Path, root: Path, context: _CheckContext) -> tuple[Submission, _Host] | Fault:
-    result = _read(path, root)
-    if isinstance(result, Fault):
-        return result
-    copied = context.record(result)
-    message = next(_faults(result, context, copied), None)
-    if message is None:
-        return _submission(path, result, context), _host(result)
-    return Fault(display_path(path), 1, 1, message)
+    try:
+        result = _read(path, root)
+        copied = context.record(result)
+        if message := next(_faults(result, context, copied), None):
+            raise damaged(path, message)
+    except DamagedResultError as error:
+        return _displayed(error.fault)
+    return _submission(path, result, context), _host(result)
 
 
 def _with_new_host_remark(
-    submission: Submission,
-    host: _Host,
-    result_counts: Mapping[_Host | str, int],
-    fewest_if_known: int,
+    submission: Submission, host: _Host, others: Mapping[_Host | str, int]
 ) -> Submission:
+    """Add a remark if the host, or even its machine, has no other result."""
     machine, fingerprint = host
-    if result_counts[host] >= fewest_if_known:
+    if others[host]:
         return submission
     remark = f"the first result of {machine}"
-    if result_counts[machine] >= fewest_if_known:
+    if others[machine]:
         remark += f" on the host {fingerprint[:4]}"
     return replace(submission, remarks=(*submission.remarks, remark))
 
@@ -200,19 +202,11 @@ def _files(root: Path, paths: Sequence[Path]) -> tuple[Path, ...]:
     return tuple(dict.fromkeys(files))
 
 
-def _read(path: Path, root: Path) -> Result | Fault:
-    try:
-        result = parse_result(read_plain(path, root), path)
-    except DamagedResultError as error:
-        return _displayed(error.fault)
-    name = file_name(result.trial, result.environment.fingerprint)
-    if path.parent.name != result.hardware:
-        expected = f"expected hardware {path.parent.name!r}, got {result.hardware!r}"
-    elif path.name != name:
-        expected = f"expected the name {name}, got {path.name!r:.120}"
-    else:
-        return result
-    return Fault(display_path(path), 1, 1, expected)
+def _read(path: Path, root: Path) -> Result:
+    result = parse_result(read_plain(path, root), path)
+    require_hardware(result.hardware, path, path.parent)
+    require_name(path, file_name(result.trial, result.environment.fingerprint))
+    return result
 
 
 def _displayed(fault: Fault) -> Fault:
