@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epochcost.cost import Usage, quote, quote_at_rate, quote_quantile, share
+from epochcost.cost import Usage, quote, quote_at_rate, share
 from epochcost.errors import InputError
 from epochcost.specs.price import Price
 from epochcost.specs.terms import BILLING_RULES, Billing
@@ -159,13 +159,6 @@ def test_impossible_runs_and_egress(field: str, value: Decimal | int) -> None:
     """No runs, too many machines in all runs, and impossible egress are refused in one line."""
     with pytest.raises(InputError, match=r"^(runs|count times runs|egress): expected"):
         Usage(Decimal(1), 2, **{field: value})  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("probability", [0, 1, float("nan")])
-def test_impossible_quantiles(probability: float) -> None:
-    """A probability outside of 0 to 1 is refused."""
-    with pytest.raises(InputError, match=r"^probability: expected"):
-        quote_quantile(rented(), Usage(HOUR), probability)
 
 
 @pytest.mark.parametrize("rate", ["0", "-0.90", "NaN", "Infinity", "1e-19", "1e31"])

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epochcost.cost import Candidate, Estimate, cheapest, frontier
+from epochcost.cost import Candidate, Estimate, frontier
 from epochcost.cost.compare import Accuracy, Limits, cheapest_batch
 from epochcost.errors import InputError
 from epochcost.units import money, seconds
@@ -43,14 +43,6 @@ def test_the_frontier_by_definition(listed: list[Candidate[str]]) -> None:
     unbeaten = {one.key for one in listed if not any(beats(other, one) for other in listed)}
     assert {one.key for one in found} == unbeaten
     assert [one.seconds for one in found] == sorted(one.seconds for one in found)
-
-
-def test_mixed_currencies_are_refused() -> None:
-    """Ways in dollars and in euros are not compared."""
-    mixed = [candidate("a", 1, 1), candidate("b", 1, 1, currency="EUR")]
-    for question in (cheapest, frontier):
-        with pytest.raises(InputError, match="a single currency, got EUR, USD"):
-            question(mixed)
 
 
 @given(candidates, digit)

@@ -180,15 +180,6 @@ def test_notice_saves_work() -> None:
     assert warned.total < unwarned.total
 
 
-def test_a_lifetime_too_short_to_save_in() -> None:
-    """A lifetime in which no work can be saved is refused with the least time needed."""
-    terms = {"rate_per_hour": Decimal(1), "checkpoint_seconds": Decimal(50)}
-    price = plan(plan="spot", amount=Decimal(1), interruptions=terms)
-    price = price.model_copy(update={"maximum_lifetime_seconds": Decimal(50)})
-    with pytest.raises(InputError, match="longer than a start, a restart and a checkpoint, 50 s"):
-        quote(price, Usage(HOUR))
-
-
 @pytest.mark.parametrize(
     "name", ["hardly ever interrupted", "a few times", "all the time", "saved on notice"]
 )

@@ -49,13 +49,11 @@ def quote(
 
 
 def quote_quantile(price: Price, usage: Usage, probability: float) -> Quote:
-    """The bill that a job does not exceed with the given ``probability``.
+    """The bill that a job does not exceed with the given ``probability``, above 0 and below 1.
 
     Only interruptions make a bill uncertain. Free credit is left out. Raises InputError as
-    ``quote`` does, and for a probability that is not between 0 and 1.
+    ``quote`` does.
     """
-    if not 0 < probability < 1:
-        raise InputError(f"probability: expected more than 0 and less than 1, got {probability}")
     schedule_by = partial(schedule_quantile, probability=probability)
     return _bill_job(price, usage, price.billing_rule, schedule_by, credited=False)
 

@@ -27,19 +27,19 @@ class Candidate(Generic[KeyT]):
 def cheapest(candidates: Iterable[Candidate[KeyT]]) -> Candidate[KeyT] | None:
     """The candidate of lowest mean cost, then lowest time; None without candidates.
 
-    Raises InputError if the costs are in several currencies.
+    All costs must be in the same currency.
     """
-    return min(_comparable(candidates), key=lambda way: (way.cost.mean, way.seconds), default=None)
+    return min(candidates, key=lambda way: (way.cost.mean, way.seconds), default=None)
 
 
 def frontier(candidates: Iterable[Candidate[KeyT]]) -> tuple[Candidate[KeyT], ...]:
     """The candidates that no other candidate dominates, fastest first.
 
     A candidate dominates another if it is at least as good in mean time and mean cost, and better
-    in one of them. Raises InputError if the costs are in several currencies.
+    in one of them. All costs must be in the same currency.
     """
     best: list[Candidate[KeyT]] = []
-    for candidate in sorted(_comparable(candidates), key=_by_time):
+    for candidate in sorted(candidates, key=_by_time):
         last = best[-1] if best else None
         if (
             last is None
@@ -52,14 +52,6 @@ def frontier(candidates: Iterable[Candidate[KeyT]]) -> tuple[Candidate[KeyT], ..
 
 def _by_time(candidate: Candidate[KeyT]) -> tuple[Decimal, Decimal]:
     return candidate.seconds, candidate.cost.mean
-
-
-def _comparable(candidates: Iterable[Candidate[KeyT]]) -> list[Candidate[KeyT]]:
-    listed = list(candidates)
-    currencies = sorted({candidate.cost.currency for candidate in listed})
-    if len(currencies) > 1:
-        raise InputError(f"comparison: expected a single currency, got {', '.join(currencies)}")
-    return listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +173,7 @@ def cheapest_batch(
     """The cheapest pair of batch size and candidate that reaches the best known accuracy.
 
     A batch size reaches this accuracy if its range, accuracy ± spread, overlaps the range of the
-    best. Raises InputError if the costs are in several currencies.
+    best. All costs must be in the same currency.
     """
     listed = list(candidates)
     sizes = sorted({size for size, _ in listed})

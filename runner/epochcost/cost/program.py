@@ -65,7 +65,7 @@ def bill_program(price: Price) -> Program:
     """The formulas of the bill that ``cost.quote`` makes for a whole job, without free credit.
 
     Inputs are the usage and some numbers of the plan, such as the rate of interruptions. Raises
-    InputError if no job can be billed, for example because a lifetime leaves no time to work.
+    InputError if no job can be billed, for example because an amount overflows.
     """
     with exact_arithmetic():
         if price.owned is not None:

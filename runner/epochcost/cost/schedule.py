@@ -11,7 +11,6 @@ from epochcost.cost.spot import (
     SpotJob,
     SpotTime,
     expected_time,
-    room_to_work,
     round_up,
     rounding_seconds,
     share_of_mean_loss,
@@ -58,7 +57,7 @@ def uninterrupted_schedule(price: Price, used_seconds: Decimal, rule: Billing) -
     """The schedule of a job without interruptions.
 
     If the plan limits a machine's lifetime, the job runs on the fewest possible machines in
-    succession. Raises InputError if a lifetime leaves no time to work.
+    succession.
     """
     start, startup = price.start, quantized(price.start.seconds)
     pauses, restart, save = price.interruptions, _ZERO, _ZERO
@@ -71,9 +70,7 @@ def uninterrupted_schedule(price: Price, used_seconds: Decimal, rule: Billing) -
         lifetime = quantized(price.maximum_lifetime_seconds)
         more, billed = branch(
             alone > lifetime,
-            lambda: _split_by_lifetime(
-                price.id, alone, lifetime, billed_startup + restart + save, rule
-            ),
+            lambda: _split_by_lifetime(alone, lifetime, billed_startup + restart + save, rule),
             lambda: (more, billed),
         )
     starts = 1 + more
@@ -95,18 +92,15 @@ def _expected_failures(start: Start, successes: Decimal) -> Decimal:
 
 
 def _split_by_lifetime(
-    price_id: str,
-    single_start_seconds: Decimal,
-    lifetime: Decimal,
-    overhead_seconds: Decimal,
-    rule: Billing,
+    single_start_seconds: Decimal, lifetime: Decimal, overhead_seconds: Decimal, rule: Billing
 ) -> tuple[Decimal, Decimal]:
     """The number of starts after the first, and the sum of the billed seconds of all machines.
 
     ``single_start_seconds`` is the job's billed time on one machine of unlimited lifetime, not
-    rounded. Each further machine adds ``overhead_seconds``. The times are rounded separately.
+    rounded. Each further machine adds ``overhead_seconds``, which a spec's lifetime always exceeds.
+    The times are rounded separately.
     """
-    room = room_to_work(price_id, lifetime, overhead_seconds)
+    room = lifetime - overhead_seconds
     further = single_start_seconds - lifetime
     more = ceiling(further / room)
     last = lifetime + further - more * room
@@ -116,7 +110,7 @@ def _split_by_lifetime(
 def expected_schedule(price: Price, used_seconds: Decimal, rule: Billing) -> Schedule:
     """The schedule of a job under a rented plan, in expected values if it may be interrupted.
 
-    Raises InputError if a lifetime leaves no time to work, or the expected time exceeds 100 years.
+    Raises InputError if the expected time exceeds 100 years.
     """
     terms, job = price.interruptions, spot_job(price, used_seconds)
     if terms is None or job is None:

@@ -27,7 +27,6 @@ from epochcost.cost.tracing import (
     square_root,
     where,
 )
-from epochcost.errors import InputError
 from epochcost.specs.price import Price
 from epochcost.specs.terms import Billing, Interruptions
 from epochcost.units import SECONDS_PER_HOUR
@@ -134,10 +133,7 @@ def interrupted_at(price: Price, rate_per_hour: Decimal) -> Price:
 
 
 def spot_job(price: Price, work: Decimal) -> SpotJob | None:
-    """A job of ``work`` seconds under a plan; None if the plan has no interruptions.
-
-    Raises InputError if a machine's maximum lifetime leaves no time to work.
-    """
+    """A job of ``work`` seconds under a plan; None if the plan has no interruptions."""
     terms, lifetime = price.interruptions, price.maximum_lifetime_seconds
     if terms is None or is_zero(terms.rate_per_hour):
         return None
@@ -145,22 +141,10 @@ def spot_job(price: Price, work: Decimal) -> SpotJob | None:
     first = price.start.seconds if price.start.billed else _ZERO
     later, save = first + terms.restart_seconds, terms.checkpoint_seconds
     interval = _checkpoint_interval(terms, rate)
-    if lifetime is not None:
-        room = room_to_work(price.id, lifetime, later + save)
-        interval = None if interval is None else minimum(interval, room)
+    if lifetime is not None and interval is not None:
+        interval = minimum(interval, lifetime - later - save)
     free = price.free_if_taken_back_seconds
     return SpotJob(work, rate, first, later, save, interval, lifetime, free)
-
-
-def room_to_work(price_id: str, lifetime: Decimal, pause: Decimal) -> Decimal:
-    """Seconds of a lifetime beyond ``pause`` (start, restart, save); raises InputError if none."""
-    room = lifetime - pause
-    if room <= 0:
-        raise InputError(
-            f"{price_id}: expected a maximum_lifetime_seconds longer than a start, a restart "
-            f"and a checkpoint, {pause} s, got {lifetime} s"
-        )
-    return room
 
 
 def _checkpoint_interval(terms: Interruptions, rate_per_second: Decimal) -> Decimal | None:
