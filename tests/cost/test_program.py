@@ -33,7 +33,7 @@ def close(left: Decimal, right: Decimal) -> bool:
 def programmed(price: Price, usage: Usage, *, shared: bool = False) -> Bill:
     """The bill that a published program computes."""
     program = share_program(price) if shared else bill_program(price)
-    emitted = json.loads(json.dumps(program.json, allow_nan=False))
+    emitted = json.loads(json.dumps(program, allow_nan=False))
     asked = {
         "seconds": usage.duration_seconds,
         "count": Decimal(usage.count),
@@ -129,7 +129,7 @@ def test_a_rate_of_interruptions_can_be_changed() -> None:
     """A program with another rate of interruptions, 0 included, bills as a plan of that rate."""
     pauses = Interruptions(rate_per_hour=Decimal("0.05"), checkpoint_seconds=Decimal(30))
     price = plans.plan(plan="spot", amount=Decimal("0.9"), interruptions=pauses)
-    program = bill_program(price).json
+    program = bill_program(price)
     for rate in (Decimal("0.2"), Decimal(0)):
         changed = pauses.model_copy(update={"rate_per_hour": rate})
         other = price.model_copy(update={"interruptions": changed})

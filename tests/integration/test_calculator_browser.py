@@ -141,7 +141,7 @@ def test_drawn_plans_bill_as_the_engine_bills(page: Page) -> None:
         except InputError:  # interruptions too frequent to finish
             continue
         usage = {"seconds": seconds, "count": Decimal(count), "runs": Decimal(runs)}
-        cases.append((bill_program(price).json, usage))
+        cases.append((bill_program(price), usage))
     for bill, engine in zip(billed(page, cases), engines, strict=True):
         agree(bill, engine)
         if engine.total < _LARGE:
@@ -162,14 +162,14 @@ def test_every_price_of_the_catalogue_bills_as_the_engine_bills(page: Page) -> N
                 )
             except InputError:
                 continue
-            cases.append((make(price).json, asked))
+            cases.append((make(price), asked))
     for bill, engine in zip(billed(page, cases), engines, strict=True):
         agree(bill, engine)
 
 
 def test_a_name_that_a_program_lacks_is_an_error(page: Page) -> None:
     """A damaged program gives an error with the missing name, and no figure."""
-    program = bill_program(plans.rented()).json | {"values": {}}
+    program = bill_program(plans.rented()) | {"values": {}}
     with pytest.raises(Exception, match="no value is called"):
         billed(page, [(program, {"seconds": Decimal(1)})])
 

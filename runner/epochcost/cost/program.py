@@ -1,15 +1,15 @@
 """The bill of a price plan as a program for the browser, made from the formulas of `cost.bill`.
 
-The site's bill.js interprets it. Readers may change ``inputs``. ``values`` are named expressions:
-numbers, names, or lists that begin with an operator. The operators are ``+ - * /``,
-``exp expm1 log sqrt ceil max min``, and ``if`` with a comparison (``< <=``) and two expressions.
+The site's bill.js interprets it. Readers may change ``inputs``, which have defaults. A line is a
+label and an amount. ``values`` are named expressions: numbers, names, or lists that begin with an
+operator. The operators are ``+ - * /``, ``exp expm1 log sqrt ceil max min``, and ``if`` with a
+comparison (``< <=``) and two expressions.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -23,7 +23,6 @@ from epochcost.specs.price import Price
 from epochcost.specs.terms import Billing, Owned
 
 Json = Any
-FORMAT = 1
 RATE, _EGRESS = "interruptions.rate_per_hour", "egress_gb"
 _OWNED = (
     "purchase", "residual", "years", "utilisation", "power_watts", "pue", "electricity_per_kwh",
@@ -33,43 +32,15 @@ _SECONDS, _COUNT, _RUNS = symbol("seconds"), symbol("count"), symbol("runs")
 _USAGE = {"seconds": Decimal(1), "count": Decimal(1), "runs": Decimal(1)}
 
 
-@dataclass(frozen=True, slots=True)
-class Program:
-    """A plan's bill as formulas: inputs with defaults, lines, and elapsed seconds.
-
-    A line is a label and an amount. Amounts and seconds are formulas of the inputs (`Expression`).
-    """
-
-    price: str
-    currency: str
-    inputs: Mapping[str, Decimal]
-    lines: tuple[tuple[str, Decimal], ...]
-    elapsed_seconds: Decimal
-
-    @property
-    def json(self) -> Json:
-        """The program as JSON, as the site publishes it."""
-        written = _FormulaWriter([*(amount for _, amount in self.lines), self.elapsed_seconds])
-        return {
-            "format": FORMAT,
-            "price": self.price,
-            "currency": self.currency,
-            "inputs": {key: _number(value) for key, value in self.inputs.items()},
-            "lines": [[label, written.json_or_name(amount)] for label, amount in self.lines],
-            "elapsed_seconds": written.json_or_name(self.elapsed_seconds),
-            "values": written.values,
-        }
-
-
-def bill_program(price: Price) -> Program:
-    """The formulas of the bill that ``cost.quote`` makes for a whole job, without free credit.
+def bill_program(price: Price) -> Json:
+    """Formulas of the bill that ``cost.quote`` makes for a whole job, without free credit.
 
     Inputs are the usage and some numbers of the plan, such as the rate of interruptions. Raises
     InputError if no job can be billed, for example because an amount overflows.
     """
     with exact_arithmetic():
         if price.owned is not None:
-            return _owned_program(price, price.owned)
+            return _owned_program(price.owned)
         traced, inputs = price, _egress_input(price)
         pauses = price.interruptions
         if pauses is not None and pauses.rate_per_hour > 0:
@@ -82,17 +53,17 @@ def bill_program(price: Price) -> Program:
 
         schedule = lay_out(price.billing_rule)
         lines = job_lines(traced, schedule, _usage(inputs), lay_out)
-        return _program(price, inputs, lines, schedule.elapsed_seconds * _RUNS)
+        return _program(inputs, lines, schedule.elapsed_seconds * _RUNS)
 
 
-def share_program(price: Price) -> Program:
-    """The formulas of ``cost.share``; raises InputError if a rented plan has no hourly charge."""
+def share_program(price: Price) -> Json:
+    """Formulas of ``cost.share``; raises InputError if a rented plan has no hourly charge."""
     with exact_arithmetic():
         if price.owned is not None:
-            return _owned_program(price, price.owned)
+            return _owned_program(price.owned)
         inputs = _egress_input(price)
         lines = share_lines(price, shared_schedule(_SECONDS), _usage(inputs))
-        return _program(price, inputs, lines, _SECONDS * _RUNS)
+        return _program(inputs, lines, _SECONDS * _RUNS)
 
 
 def _egress_input(price: Price) -> dict[str, Decimal]:
@@ -103,7 +74,7 @@ def _usage(inputs: Mapping[str, Decimal]) -> RentedUsage:
     return RentedUsage(_COUNT, _RUNS, symbol(_EGRESS) if _EGRESS in inputs else Decimal(0))
 
 
-def _owned_program(price: Price, plan: Owned) -> Program:
+def _owned_program(plan: Owned) -> Json:
     inputs = {f"owned.{field}": getattr(plan, field) for field in _OWNED}
     traced = plan.model_copy(update={field: symbol(f"owned.{field}") for field in _OWNED})
     units = _COUNT
@@ -111,14 +82,20 @@ def _owned_program(price: Price, plan: Owned) -> Program:
         inputs["vcpus"] = Decimal(1)
         units *= symbol("vcpus")
     elapsed = _SECONDS * _RUNS
-    return _program(price, inputs, owned_lines(traced, elapsed, units), elapsed)
+    return _program(inputs, owned_lines(traced, elapsed, units), elapsed)
 
 
 def _program(
-    price: Price, inputs: Mapping[str, Decimal], lines: Iterable[Line], elapsed_seconds: Decimal
-) -> Program:
-    amounts = tuple((line.label, line.amount) for line in lines)
-    return Program(price.id, price.currency, {**_USAGE, **inputs}, amounts, elapsed_seconds)
+    inputs: Mapping[str, Decimal], lines: Iterable[Line], elapsed_seconds: Decimal
+) -> Json:
+    listed = tuple(lines)
+    writer = _FormulaWriter([*(line.amount for line in listed), elapsed_seconds])
+    return {
+        "inputs": {key: _number(value) for key, value in {**_USAGE, **inputs}.items()},
+        "values": writer.values,
+        "lines": [[line.label, writer.json_or_name(line.amount)] for line in listed],
+        "elapsed_seconds": writer.json_or_name(elapsed_seconds),
+    }
 
 
 def answers_program(answers: Mapping[str, Decimal]) -> Json:

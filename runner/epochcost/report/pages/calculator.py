@@ -18,7 +18,7 @@ from epochcost.analysis.odds import seed_of_observation
 from epochcost.analysis.rows import Row, by_stack
 from epochcost.cost import Time
 from epochcost.cost.jobs import million_program, serving_program, training_program
-from epochcost.cost.program import Program, bill_program, share_program
+from epochcost.cost.program import bill_program, share_program
 from epochcost.cost.spot import can_be_interrupted, interrupted_at
 from epochcost.errors import InputError
 from epochcost.predict.joint import Draws
@@ -358,9 +358,8 @@ def _interruptions_per_hour(price: Price) -> float | None:
     return float(price.interruptions.rate_per_hour) if price.interruptions else 0.0
 
 
-def _program_json(make_program: Callable[[Price], Program], price: Price) -> Json | None:
+def _program_json(make_program: Callable[[Price], Json], price: Price) -> Json | None:
     try:
-        program: Json = make_program(price).json
+        return make_program(price)
     except InputError:
         return None
-    return {key: program[key] for key in ("inputs", "values", "lines", "elapsed_seconds")}
