@@ -16,7 +16,6 @@ from epochcost.cost.rented import (
     compute_charge,
     hourly_lines,
     job_lines,
-    share_lines,
 )
 from epochcost.cost.schedule import (
     Schedule,
@@ -81,12 +80,10 @@ def _bill_job(
         _refuse_unpriced_egress(price, usage)
         if price.owned is not None:
             return _owned(price, usage)
-
-        def lay_out(rule: Billing) -> Schedule:
-            return schedule_by(price, usage.duration_seconds, rule)
-
+        lay_out = partial(schedule_by, price, usage.duration_seconds)
         schedule = lay_out(rule)
-        lines = tuple(job_lines(price, schedule, _rented(usage), lay_out))
+        rented = RentedUsage(usage.count, usage.runs, usage.egress_gb)
+        lines = tuple(job_lines(price, schedule, rented, lay_out))
         bill = _quote_of(price, lines, schedule.elapsed_seconds * usage.runs)
         return _with_credit_line(bill, price.credit) if price.credit and credited else bill
 
@@ -105,13 +102,7 @@ def share(price: Price, usage: Usage) -> Quote:
     The bill leaves out starts, interruptions, charges per run, free credit and the rounding of
     time. Raises InputError as ``quote`` does, and if a rented plan has no hourly charge.
     """
-    with exact_arithmetic():
-        _refuse_unpriced_egress(price, usage)
-        if price.owned is not None:
-            return _owned(price, usage)
-        schedule = shared_schedule(usage.duration_seconds)
-        lines = tuple(share_lines(price, schedule, _rented(usage)))
-        return _quote_of(price, lines, schedule.elapsed_seconds * usage.runs)
+    return _bill_job(price, usage, price.billing_rule, shared_schedule, credited=False)
 
 
 def quote_at_rate(
@@ -131,10 +122,6 @@ def quote_at_rate(
         lines = tuple(hourly_lines([charged], schedule, usage.machines))
         elapsed = schedule.elapsed_seconds * usage.runs
     return Quote(lines, currency, None, assumed=False, elapsed_seconds=elapsed)
-
-
-def _rented(usage: Usage) -> RentedUsage:
-    return RentedUsage(usage.count, usage.runs, usage.egress_gb)
 
 
 def _owned(price: Price, usage: Usage) -> Quote:

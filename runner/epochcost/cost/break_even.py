@@ -316,15 +316,9 @@ def rents_named(
 def rents_alike(catalogue: Catalogue, owned: Price) -> Iterator[Rent]:
     """Yield current hourly rents in the same currency, of the same machine or accelerators."""
     for price in current_prices(catalogue.prices.values()):
-        rented = _is_hourly_rent(price) and price.currency == owned.currency and not price.flaw
+        rented = price.is_hourly and price.currency == owned.currency and not price.flaw
         if rented and _machines_are_alike(catalogue, owned, price):
             yield Rent(price)
-
-
-def _is_hourly_rent(price: Price) -> bool:
-    parts = (part.amount for part in price.components if part.per == "hour")
-    charges = (price.amount, price.commitment, *parts)
-    return price.owned is None and any(charge is not None for charge in charges)
 
 
 def _machines_are_alike(catalogue: Catalogue, owned: Price, candidate: Price) -> bool:

@@ -9,14 +9,15 @@ comparison (``< <=``) and two expressions.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
+from functools import partial
 from typing import Any
 
 from epochcost.cost.lines import Line
 from epochcost.cost.money import exact_arithmetic
 from epochcost.cost.owned import owned_lines
-from epochcost.cost.rented import RentedUsage, job_lines, share_lines
+from epochcost.cost.rented import RentedUsage, job_lines
 from epochcost.cost.schedule import Schedule, expected_schedule, shared_schedule
 from epochcost.cost.tracing import Condition, Expression, symbol
 from epochcost.specs.price import Price
@@ -38,40 +39,35 @@ def bill_program(price: Price) -> Json:
     Inputs are the usage and some numbers of the plan, such as the rate of interruptions. Raises
     InputError if no job can be billed, for example because an amount overflows.
     """
-    with exact_arithmetic():
-        if price.owned is not None:
-            return _owned_program(price.owned)
-        traced, inputs = price, _egress_input(price)
-        pauses = price.interruptions
-        if pauses is not None and pauses.rate_per_hour > 0:
-            inputs[RATE] = pauses.rate_per_hour
-            pauses = pauses.model_copy(update={"rate_per_hour": symbol(RATE)})
-            traced = price.model_copy(update={"interruptions": pauses})
-
-        def lay_out(rule: Billing) -> Schedule:
-            return expected_schedule(traced, _SECONDS, rule)
-
-        schedule = lay_out(price.billing_rule)
-        lines = job_lines(traced, schedule, _usage(inputs), lay_out)
-        return _program(inputs, lines, schedule.elapsed_seconds * _RUNS)
+    pauses = price.interruptions
+    if pauses is None or pauses.rate_per_hour == 0:
+        return _program_by_schedule(price, expected_schedule, {})
+    traced = pauses.model_copy(update={"rate_per_hour": symbol(RATE)})
+    interrupted = price.model_copy(update={"interruptions": traced})
+    return _program_by_schedule(interrupted, expected_schedule, {RATE: pauses.rate_per_hour})
 
 
 def share_program(price: Price) -> Json:
     """Formulas of ``cost.share``; raises InputError if a rented plan has no hourly charge."""
+    return _program_by_schedule(price, shared_schedule, {})
+
+
+def _program_by_schedule(
+    price: Price,
+    schedule_by: Callable[[Price, Decimal, Billing], Schedule],
+    inputs: Mapping[str, Decimal],
+) -> Json:
     with exact_arithmetic():
         if price.owned is not None:
             return _owned_program(price.owned)
-        inputs = _egress_input(price)
-        lines = share_lines(price, shared_schedule(_SECONDS), _usage(inputs))
-        return _program(inputs, lines, _SECONDS * _RUNS)
-
-
-def _egress_input(price: Price) -> dict[str, Decimal]:
-    return {_EGRESS: Decimal(0)} if any(part.per == "gb" for part in price.components) else {}
-
-
-def _usage(inputs: Mapping[str, Decimal]) -> RentedUsage:
-    return RentedUsage(_COUNT, _RUNS, symbol(_EGRESS) if _EGRESS in inputs else Decimal(0))
+        egress = Decimal(0)
+        if any(part.per == "gb" for part in price.components):
+            inputs = {_EGRESS: egress, **inputs}
+            egress = symbol(_EGRESS)
+        lay_out = partial(schedule_by, price, _SECONDS)
+        schedule = lay_out(price.billing_rule)
+        lines = job_lines(price, schedule, RentedUsage(_COUNT, _RUNS, egress), lay_out)
+        return _program(inputs, lines, schedule.elapsed_seconds * _RUNS)
 
 
 def _owned_program(plan: Owned) -> Json:

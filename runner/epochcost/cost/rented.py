@@ -15,7 +15,6 @@ from epochcost.cost.lines import Line
 from epochcost.cost.money import quantized, quantized_positive
 from epochcost.cost.schedule import Schedule
 from epochcost.cost.tracing import ceil_divide, is_zero, maximum, minimum
-from epochcost.errors import InputError
 from epochcost.specs.price import Price
 from epochcost.specs.terms import COMMITTED, COMPUTE, Billing, Commitment, Component, rule_of
 from epochcost.units import HOURS_PER_BILLED_MONTH, SECONDS_PER_HOUR, plain
@@ -229,16 +228,6 @@ def job_lines(
     if not is_zero(schedule.failures) and charge > 0:
         label = "failed starts, expected"
         yield _line(label, schedule.failures, "start", charge, usage.machines)
-
-
-def share_lines(price: Price, schedule: Schedule, usage: RentedUsage) -> Iterator[Line]:
-    """Lines of the bill of a part of a longer job, such as an epoch.
-
-    ``schedule`` leaves out starts and rounding. Raises InputError for a plan without hourly charge.
-    """
-    if not hourly_charges(price):
-        raise InputError(f"{price.id}: expected a price per hour for a share, found none")
-    yield from job_lines(price, schedule, usage, lambda _: schedule)
 
 
 def hourly_lines(

@@ -48,8 +48,13 @@ class Schedule:
     free_seconds: Decimal = Decimal(0)
 
 
-def shared_schedule(used_seconds: Decimal) -> Schedule:
-    """The schedule of a part of a longer job, such as an epoch: no start and no rounding."""
+def shared_schedule(price: Price, used_seconds: Decimal, _rule: Billing) -> Schedule:
+    """The schedule of a part of a longer job, such as an epoch: no start and no rounding.
+
+    Raises InputError for a plan without hourly charge.
+    """
+    if not price.is_hourly:
+        raise InputError(f"{price.id}: expected a price per hour for a share, found none")
     return Schedule(used_seconds, Decimal(0), used_seconds, used_seconds, starts=Decimal(0))
 
 

@@ -275,6 +275,12 @@ class Price(PricedSpec):
         return self.kind.interruptible and self.interruptions is None
 
     @property
+    def is_hourly(self) -> bool:
+        """Whether hours of a rented machine have a price; False for an owned machine."""
+        hourly = any(part.amount and part.per == "hour" for part in self.components)
+        return hourly or self.amount is not None or self.commitment is not None
+
+    @property
     def is_per_vcpu(self) -> bool:
         """Whether the costs in the table ``owned`` are for one vCPU; False for a rented machine."""
         return self.owned is not None and self.owned.per_vcpu
