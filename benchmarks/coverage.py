@@ -25,7 +25,7 @@ from wilson import wilson_interval
 
 from epochcost.measure.job import SamplingRule
 from epochcost.measure.sampling import sample
-from epochcost.statistics import mean_interval
+from epochcost.statistics.interval import mean_interval
 
 # Settings of a study by default, of the starter study, and of --quick.
 SETTINGS = {

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from epochcost.statistics import mean_interval
+from epochcost.statistics.interval import mean_interval
 
 COUNTS = (10, 30, 100, 300, 1000)
 MEAN, DEVIATION = 1.0, 0.03

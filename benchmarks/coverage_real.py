@@ -25,7 +25,8 @@ from epochcost.plan.make import RunRequest
 from epochcost.results.records import Measurement
 from epochcost.results.rounds import add_round
 from epochcost.specs.loader import load_catalogue
-from epochcost.statistics import Bounded, summarise
+from epochcost.statistics.interval import Bounded
+from epochcost.statistics.summary import summarise
 
 ROOT = Path(__file__).parents[1]
 Measurer = Callable[[SamplingRule], Measurement]

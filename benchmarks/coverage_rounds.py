@@ -26,7 +26,7 @@ from wilson import wilson_interval
 
 from epochcost.results.records import Measurement
 from epochcost.results.store import load_all
-from epochcost.statistics import Summary, summarise
+from epochcost.statistics.summary import Summary, summarise
 
 ROOT = Path(__file__).parents[1]
 _SEED = 20261125

@@ -37,13 +37,11 @@ from epochcost.predict.decoders.rows import (
     columns_of,
     names_of,
     read_lines,
-    software_of,
     token_rows,
     token_rows_of,
 )
 from epochcost.predict.decoders.serving import ServingForecaster
 from epochcost.predict.decoders.training import TrainingForecaster
-from epochcost.predict.decoders.training_questions import learnable, question_of
 from epochcost.predict.decoders.training_rows import (
     TrainingRow,
     training_rows,
@@ -242,14 +240,13 @@ def _pair(row: TokenRow) -> tuple[str, DecoderForm]:
 
 
 def _training_label(row: TrainingRow, kind: str) -> object:
-    assert row.device is not None, "rows of unknown chips are left out before"
     labels = {
-        "device": row.device.chip,
-        "generation": row.device.generation,
-        "model": row.form,
+        "device": row.question.device.chip,
+        "generation": row.question.device.generation,
+        "model": row.question.form,
         "source": row.line.cells["source"],
     }
-    return labels.get(kind, software_of(row.line.cells["software"]))
+    return labels.get(kind, row.question.software)
 
 
 def _training_cases(
@@ -257,20 +254,20 @@ def _training_cases(
 ) -> Iterator[Case]:
     """Seconds a token of each training, predicted from the rows that have another label."""
     groups: dict[object, list[TrainingRow]] = defaultdict(list)
-    for row in filter(learnable, observed):
-        groups[_training_label(row, leave_out)].append(row)
-    usable = list(filter(learnable, learnt))
+    for row in observed:
+        if row.learnable:
+            groups[_training_label(row, leave_out)].append(row)
+    usable = [row for row in learnt if row.learnable]
     for label, rows in groups.items():
         remaining = [row for row in usable if _training_label(row, leave_out) != label]
-        forecasts = TrainingForecaster(remaining).forecasts([question_of(row) for row in rows])
+        forecasts = TrainingForecaster(remaining).forecasts([row.question for row in rows])
         factor = float(np.median([_training_roofline(row)[0] for row in remaining]))
         for row, forecast in zip(rows, forecasts, strict=True):
-            assert row.device is not None
             ratio, least = _training_roofline(row)
             yield Case(
                 "training",
-                row.device.generation,
-                software_of(row.line.cells["software"]),
+                row.question.device.generation,
+                row.question.software,
                 ratio * least,
                 forecast.seconds,
                 forecast.low,
@@ -284,9 +281,9 @@ def _training_roofline(row: TrainingRow) -> tuple[float, float]:
 
     The least time is that of the training's matrix products at the accelerators' peak.
     """
-    question = question_of(row)
-    peak = chip_of(question.device, "bf16").products * row.count
-    least = 2 * row.form.active_parameters * question.passes / peak
+    question = row.question
+    peak = chip_of(question.device, "bf16").products * question.count
+    least = 2 * question.form.active_parameters * question.passes / peak
     return 1 / row.tokens_per_second / least, least
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from statistics import NormalDist
 
-from epochcost.statistics import LEVEL
+from epochcost.statistics.quantiles import LEVEL
 
 
 def wilson_interval(hits: int, trials: int, level: float = LEVEL) -> tuple[float, float]:

@@ -10,20 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from epochcost.statistics import (
-    mean_interval,
-    outliers,
-    quantiles,
-    relative_half_width,
-    student_quantile,
-    summarise,
-)
 from epochcost.statistics.correlated_noise import (
     drifts_to_try,
     noise_models,
     round_variances_to_try,
 )
-from epochcost.statistics.interval import autocorrelation_time, block_length
+from epochcost.statistics.interval import (
+    autocorrelation_time,
+    block_length,
+    mean_interval,
+    relative_half_width,
+)
+from epochcost.statistics.quantiles import quantiles, student_quantile
+from epochcost.statistics.summary import outliers, summarise
 
 TRUE_MEAN = 10.0
 

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epochcost.statistics import ratio
-from epochcost.statistics.interval import FEWEST_ROUNDS, Bounded, time_change
+from epochcost.statistics.interval import FEWEST_ROUNDS, Bounded, ratio, time_change
 
 
 def test_apart_and_large() -> None:

@@ -45,7 +45,7 @@ def test_a_count_is_kept_for_other_builds(tmp_path: Path, monkeypatch: pytest.Mo
     (file,) = cache.iterdir()
     arithmetic._memory.clear()
     with monkeypatch.context() as patched:
-        patched.setattr("epochcost.graphs.profiling.computed_in_copies", None)
+        patched.setattr("epochcost.graphs.profiling.arithmetic_of_file", None)
         assert arithmetic_of(path, {}, cache) == counts
     file.write_text("{", encoding="utf-8")
     arithmetic._memory.clear()

@@ -9,8 +9,7 @@ import pytest
 
 from epochcost.analysis.finetune_memory import Counts, counts_of, memory_parts, needed_bytes
 from epochcost.predict.decoders.forms import form_of
-from epochcost.predict.decoders.training_questions import TrainingQuestion
-from epochcost.predict.decoders.training_rows import Method
+from epochcost.predict.decoders.training_rows import Method, TrainingQuestion
 from epochcost.specs.decoder import Decoder
 from epochcost.specs.loader import load_catalogue
 

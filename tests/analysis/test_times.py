@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,7 @@ from epochcost.analysis.rates import models_with_rates
 from epochcost.analysis.times import Times, cached_times, times_of
 from epochcost.errors import InputError
 from epochcost.graphs import profiling
+from epochcost.graphs.profile import Arithmetic
 from epochcost.predict.design import Precision
 from epochcost.specs.loader import load_catalogue
 from report_project import write_project
@@ -38,15 +39,15 @@ class _Asked:
 def ask(inputs: Inputs, model: str) -> _Asked:
     """The times of a model, without counts of an earlier question, as in a user's project."""
     counted: set[str] = set()
-    compute = profiling.computed_in_copies
+    count = profiling.arithmetic_of_file
 
-    def record(calls: Sequence[Callable[[], bytes]]) -> tuple[bytes | None, ...]:
-        counted.update(call.args[0].path.name for call in calls)  # type: ignore[attr-defined]
-        return compute(calls)
+    def record(path: Path, dimensions: Mapping[str, int]) -> Arithmetic | None:
+        counted.add(path.name)
+        return count(path, dimensions)
 
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(arithmetic, "_read_stored_counts", lambda _: {})
-        patched.setattr(profiling, "computed_in_copies", record)
+        patched.setattr(profiling, "arithmetic_of_file", record)
         patched.setattr(arithmetic, "_memory", {})
         return _Asked(times_of(inputs, [model]), frozenset(counted))
 

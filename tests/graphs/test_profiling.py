@@ -9,7 +9,6 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from epochcost.graphs.counting import static_shapes
 from epochcost.graphs.profile import Profile
 from epochcost.graphs.profiling import arithmetic_of_file, profile_of_bound
 
@@ -29,7 +28,7 @@ def profile_of(
     graph = helper.make_graph(list(nodes), "g", [image], [result], stored)
     made = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
     bound = onnx.shape_inference.infer_shapes(made, strict_mode=True)
-    return profile_of_bound(bound, static_shapes(bound))
+    return profile_of_bound(bound)
 
 
 def test_a_grouped_convolution_is_counted_apart():

@@ -10,7 +10,7 @@ import pytest
 from epochcost.measure import sampling
 from epochcost.measure.job import SamplingRule, WarmUpRule
 from epochcost.measure.sampling import is_settled, sample, warm_up
-from epochcost.statistics import mean_interval, relative_half_width
+from epochcost.statistics.interval import mean_interval, relative_half_width
 
 
 class Machine:

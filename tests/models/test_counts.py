@@ -1,14 +1,13 @@
 """The committed counts are those of the models' graphs."""
 
 import os
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from epochcost.analysis import arithmetic
 from epochcost.analysis.arithmetic import COUNTS, COUNTS_FORM, Graph
-from epochcost.graphs.profiling import arithmetic_of_file, computed_in_copies
+from epochcost.graphs.profiling import arithmetic_of_file
 from epochcost.specs.loader import load_catalogue
 
 ROOT = Path(__file__).parents[2]
@@ -26,8 +25,8 @@ def test_counts_are_those_of_the_graphs() -> None:
         },
         key=lambda graph: (graph.path.name, graph.dimensions),
     )
-    lines = computed_in_copies([partial(_line, graph) for graph in graphs])
-    text = "[\n" + ",\n".join(line.decode()[1:-1] for line in lines if line) + "\n]\n"
+    lines = map(_line, graphs)
+    text = "[\n" + ",\n".join(line.decode()[1:-1] for line in lines) + "\n]\n"
     file = ROOT / "models" / COUNTS
     if os.environ.get("EPOCHCOST_RENEW_UNCHANGED"):
         file.write_text(text, encoding="utf-8")
@@ -45,7 +44,7 @@ def test_counts_beside_a_file_are_taken(tmp_path: Path, monkeypatch: pytest.Monk
     """A graph with a stored count is not counted; a damaged list is ignored."""
     catalogue = load_catalogue(ROOT)
     path = catalogue.graph_path(catalogue.models["resnet50"])
-    monkeypatch.setattr("epochcost.graphs.profiling.computed_in_copies", None)
+    monkeypatch.setattr("epochcost.graphs.profiling.arithmetic_of_file", None)
     monkeypatch.setattr(arithmetic, "_memory", {})
     (counted,) = arithmetic.arithmetic_of_graphs([Graph.of(path, {})])
     assert counted is not None

@@ -30,7 +30,7 @@ def test_a_value_is_computed_once(tmp_path: Path) -> None:
     assert [file.suffix for file in folder.iterdir()] == [".json"] * 2
 
 
-@pytest.mark.parametrize("edited", ["package/module.py", "statistics/groups.py", "units.py"])
+@pytest.mark.parametrize("edited", ["package/module.py", "statistics/interval.py", "units.py"])
 def test_an_edit_of_the_code_finds_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, edited: str
 ) -> None:

@@ -18,7 +18,7 @@ from epochcost.results.records import (
     serialise_result,
 )
 from epochcost.results.rounds import add_round, summary_of, without_disturbed_rounds
-from epochcost.statistics import summarise
+from epochcost.statistics.summary import summarise
 
 MakeResult = Callable[..., Result]
 DEMANDED = 0.02

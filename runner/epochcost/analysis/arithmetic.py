@@ -11,7 +11,6 @@ import functools
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
@@ -74,7 +73,6 @@ class Graph:
         return cls(digest, tuple(sorted(dimensions.items())), path)
 
 
-_COUNTED: TypeAdapter[Arithmetic | None] = TypeAdapter(Arithmetic | None)
 # Counts that come with the files of a folder: an installed package counts nothing.
 COUNTS = "counts.json"
 COUNTS_FORM = TypeAdapter(tuple[tuple[str, tuple[tuple[str, int], ...], Arithmetic], ...])
@@ -108,17 +106,10 @@ def _count_and_cache(graphs: Sequence[Graph], cache: Path | None) -> None:
     if not graphs:
         return
     # Imports onnx, which is not needed if all counts are cached.
-    from epochcost.graphs.profiling import (  # noqa: PLC0415
-        arithmetic_of_file,
-        computed_in_copies,
-    )
+    from epochcost.graphs.profiling import arithmetic_of_file  # noqa: PLC0415
 
-    def counted_line(graph: Graph) -> bytes:
-        return _COUNTED.dump_json(arithmetic_of_file(graph.path, dict(graph.dimensions)))
-
-    lines = computed_in_copies([partial(counted_line, graph) for graph in graphs])
-    for graph, line in zip(graphs, lines, strict=True):
-        counted = _memory[graph] = None if line is None else _COUNTED.validate_json(line)
+    for graph in graphs:
+        counted = _memory[graph] = arithmetic_of_file(graph.path, dict(graph.dimensions))
         if counted is not None:
             _KEPT.write(cache, graph, counted)
 

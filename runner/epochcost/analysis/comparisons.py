@@ -14,7 +14,7 @@ from epochcost.cost import Cost, Estimate, Unpriced
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.price import Price
 from epochcost.specs.study import Mode
-from epochcost.statistics import Bounded, ratio
+from epochcost.statistics.interval import Bounded, ratio
 
 _ONE = Bounded(1, 1, 1)
 _Key = tuple[Machine, Mode, int]

@@ -39,8 +39,12 @@ from epochcost.predict.decoders.chips import chip_of
 from epochcost.predict.decoders.forms import DecoderForm, form_of
 from epochcost.predict.decoders.rows import Precision
 from epochcost.predict.decoders.training import TrainingForecaster
-from epochcost.predict.decoders.training_questions import TrainingQuestion
-from epochcost.predict.decoders.training_rows import Method, TrainingRow, training_rows
+from epochcost.predict.decoders.training_rows import (
+    Method,
+    TrainingQuestion,
+    TrainingRow,
+    training_rows,
+)
 from epochcost.predict.joint import Forecast
 from epochcost.predict.process import Vector
 from epochcost.specs.catalogue import current_prices
@@ -150,7 +154,7 @@ class FinetuneAnswer:
         return tuple(
             row
             for row in self.published
-            if row.device and (row.device.id, row.count) == (device, count)
+            if (row.question.device.id, row.question.count) == (device, count)
         )
 
 
@@ -210,8 +214,12 @@ class TuningMarket:
             tuple(memory_parts(counts_of(decoder, form), choice.key.way.setting, demand.rank)),
             odds(choice.key.way.hardware.id, drawn),
             tuple(refused),
-            tuple(row for row in self._rows if (row.form, row.method) == (form, demand.method)),
-            tuple(sorted({row.device.chip for row in self._rows if row.device})),
+            tuple(
+                row
+                for row in self._rows
+                if (row.question.form, row.question.method) == (form, demand.method)
+            ),
+            tuple(sorted({row.question.device.chip for row in self._rows})),
         )
 
     def seconds(self, demand: TrainingDemand) -> Mapping[str, Decimal]:

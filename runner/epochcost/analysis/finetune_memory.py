@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import product
 
 from epochcost.predict.decoders.forms import DecoderForm
-from epochcost.predict.decoders.training_questions import TrainingQuestion
+from epochcost.predict.decoders.training_rows import TrainingQuestion
 from epochcost.specs.decoder import Decoder
 from epochcost.units import share
 

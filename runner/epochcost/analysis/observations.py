@@ -25,7 +25,8 @@ from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model, Training
 from epochcost.specs.published import Published, Timing
 from epochcost.specs.study import Mode
-from epochcost.statistics import Bounded, Outliers, Summary, outliers
+from epochcost.statistics.interval import Bounded
+from epochcost.statistics.summary import Outliers, Summary, outliers
 from epochcost.units import render_runtime
 
 Kind = Literal["measured", "published", "predicted"]

@@ -34,7 +34,7 @@ from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Device, Hardware
 from epochcost.specs.published import Published, Timing
 from epochcost.specs.study import Provider
-from epochcost.statistics import LEVEL
+from epochcost.statistics.quantiles import LEVEL
 
 # No vCPU does more: 64 operations a cycle (two units of AVX-512) at 4 GHz. It bounds rates only.
 _MOST_TFLOPS = Decimal("0.256")

@@ -27,7 +27,7 @@ from epochcost.specs.api import MILLION
 from epochcost.specs.catalogue import current_prices
 from epochcost.specs.price import Price
 from epochcost.specs.study import Precision
-from epochcost.statistics import percentile_holds
+from epochcost.statistics.quantiles import percentile_holds
 from epochcost.units import plain, render_runtime, seconds
 
 Percent = Literal[50, 90, 99]

@@ -191,18 +191,16 @@ def _not_compared(answer: FinetuneAnswer) -> Iterator[str]:
 
 
 def _published_training_lines(answer: FinetuneAnswer, way: Way) -> Iterator[str]:
-    on_same_devices = [row for row in answer.published_on(way) if row.tokens_per_second]
     # Without a training on the devices of ``way``, trainings on other devices are shown.
-    rows = on_same_devices or [row for row in answer.published if row.tokens_per_second]
+    rows = answer.published_on(way) or answer.published
     if not rows:
         yield f"Published: no {_METHODS[answer.demand.method]} of this model."
     for row in rows[:_MOST_PUBLISHED]:
-        cells = row.line.cells
-        name = row.device.name if row.device else cells["chip"]
-        length = f", sequences of {row.sequence:,}" if row.sequence else ""
+        cells, run = row.line.cells, row.question
+        length = f", sequences of {run.length:,}" if run.length else ""
         yield (
-            f"Published: {row.tokens_per_second:,.0f} tokens a second on {row.count} {name}, "
-            f"{cells['software']}, {row.precision}{length} ({cells['source']})"
+            f"Published: {row.tokens_per_second:,.0f} tokens a second on {run.count} "
+            f"{run.device.name}, {cells['software']}, {run.precision}{length} ({cells['source']})"
         )
     if rows[_MOST_PUBLISHED:]:
         yield f"  … {len(rows) - _MOST_PUBLISHED} more published: --format json"

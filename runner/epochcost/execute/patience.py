@@ -11,7 +11,7 @@ from epochcost.results.environment import Conditions
 from epochcost.results.records import Result
 from epochcost.results.rounds import round_count, without_disturbed_rounds
 from epochcost.results.stability import MOST_OTHERS_SHARE, MOST_STEAL_SHARE, disturbances_of
-from epochcost.statistics import relative_half_width
+from epochcost.statistics.interval import relative_half_width
 from epochcost.units import share
 
 _LOOK_SECONDS = 1.0

@@ -11,10 +11,8 @@ import onnx
 from epochcost.errors import ModelError
 from epochcost.execute.job_files import without_sequences
 from epochcost.execute.step import build_step, in_place_inputs
-from epochcost.graphs.counting import Shapes, static_shapes
 from epochcost.graphs.peak_memory import (
     execution_plan,
-    item_bytes,
     peak_activation_bytes,
     tensor_bytes,
 )
@@ -79,13 +77,11 @@ def _carried_names(carried: Iterable[Carried | CarriedState]) -> frozenset[str]:
 
 
 def _footprint(graph: onnx.ModelProto, mode: Mode, batch: int, run: _BuiltGraph) -> Footprint:
-    shapes = static_shapes(run.graph)
     weights = (*parameters(graph), *state(graph))
     weight_names = {tensor.name for tensor in weights}
     inputs = {value.name for value in run.graph.graph.input}
     ends = [*inputs, *(value.name for value in run.graph.graph.output)]
-    widths = item_bytes(run.graph)
-    sizes = {name: tensor_bytes(name, shapes, widths) for name in ends}
+    sizes = tensor_bytes(run.graph)
     staying = weight_names | run.carried_names
     exchanged = [name for name in ends if name not in staying]
     fed = sum(sizes[name] for name in exchanged if name in inputs)
@@ -95,11 +91,11 @@ def _footprint(graph: onnx.ModelProto, mode: Mode, batch: int, run: _BuiltGraph)
         weight_bytes=_bytes(weights),
         fixed_bytes=_bytes(tensor for tensor in weights if tensor.name not in run.carried_names),
         carried_bytes=sum(sizes[name] for name in inputs if name in run.carried_names),
-        activation_bytes=peak_activation_bytes(run.graph, shapes),
+        activation_bytes=peak_activation_bytes(run.graph),
         exchanged_bytes=sum(sizes[name] for name in exchanged),
         pool_bytes=max(2 * fed, min(POOL_BYTES, POOL_BATCHES * fed)),
         in_place_bytes=sum(sizes[name] for name in run.overwritten_inputs),
-        folded_bytes=_folded_constant_bytes(run.graph, shapes),
+        folded_bytes=_folded_constant_bytes(run.graph, sizes),
     )
 
 
@@ -110,13 +106,13 @@ def _bytes(tensors: Iterable[Parameter]) -> int:
     )
 
 
-def _folded_constant_bytes(model: onnx.ModelProto, shapes: Shapes) -> int:
+def _folded_constant_bytes(model: onnx.ModelProto, sizes: Mapping[str, int]) -> int:
     """Bytes of the constants that a session computes from initializers when it opens."""
-    run, widths = execution_plan(model), item_bytes(model)
+    run = execution_plan(model)
     stored = {tensor.name for tensor in model.graph.initializer}
     needed = {name for node in run.nodes for name in reads(node)}
     folded = (run.constants & needed) - stored
-    return sum(tensor_bytes(name, shapes, widths) for name in folded if name in shapes)
+    return sum(sizes[name] for name in folded if name in sizes)
 
 
 _FLOAT_BYTES = 4

@@ -17,7 +17,7 @@ from onnx import numpy_helper
 
 from epochcost.errors import ModelError
 from onnxstep.graphs.contrib import DOMAIN as CONTRIBUTED
-from onnxstep.graphs.nodes import NESTED
+from onnxstep.graphs.nodes import NESTED, node_attributes
 from onnxstep.graphs.tensors import declared_values, static_shape
 
 Shapes = Mapping[str, tuple[int, ...]]
@@ -32,14 +32,13 @@ _CONVOLUTIONS = frozenset({"Conv", "ConvTranspose"})
 _PAST_KEYS = {CONTRIBUTED: 6}
 
 
-def flops(model: onnx.ModelProto, shapes: Shapes | None = None) -> int:
-    """Number of floating-point operations of one run; ``shapes`` replaces the declared shapes.
+def flops(model: onnx.ModelProto) -> int:
+    """Number of floating-point operations of one run.
 
     Raises ModelError for a shape that is not static, and for a branch or loop.
     """
-    sizes = static_shapes(model) if shapes is None else shapes
-    moving = one_hot_kernels(model)
-    return sum(node_flops(node, sizes, moving) for node in model.graph.node)
+    shapes, moving = static_shapes(model), one_hot_kernels(model)
+    return sum(node_flops(node, shapes, moving) for node in model.graph.node)
 
 
 def node_flops(node: onnx.NodeProto, shapes: Shapes, moving: frozenset[str]) -> int:
@@ -92,21 +91,16 @@ def one_hot_kernels(model: onnx.ModelProto) -> frozenset[str]:
     )
 
 
-def integer_attribute(node: onnx.NodeProto, name: str, default: int = 0) -> int:
-    """The value of an integer attribute of a node, or ``default`` if the node does not set it."""
-    return next((int(entry.i) for entry in node.attribute if entry.name == name), default)
-
-
 def _matmul_flops(node: onnx.NodeProto, shapes: Shapes) -> int:
-    left = shapes[node.input[0]]
+    left, attributes = shapes[node.input[0]], node_attributes(node)
     inner = left[-1]
-    if len(left) > 1 and integer_attribute(node, "transA"):
-        inner = left[0] if integer_attribute(node, "transBatchA") else left[-2]
+    if len(left) > 1 and attributes.get("transA"):
+        inner = left[0] if attributes.get("transBatchA") else left[-2]
     return 2 * math.prod(shapes[node.output[0]]) * inner
 
 
 def _few_bits_matmul_flops(node: onnx.NodeProto, shapes: Shapes) -> int:
-    return 2 * math.prod(shapes[node.output[0]]) * integer_attribute(node, "K")
+    return 2 * math.prod(shapes[node.output[0]]) * int(node_attributes(node)["K"])
 
 
 def _conv_flops(node: onnx.NodeProto, shapes: Shapes, kernel_index: int = 1) -> int:
@@ -144,7 +138,7 @@ def _grouped_query_attention_flops(node: onnx.NodeProto, shapes: Shapes) -> int:
 
 def _expert_mixture_flops(node: onnx.NodeProto, shapes: Shapes) -> int:
     tokens = math.prod(shapes[node.input[0]][:-1])
-    experts_per_token = integer_attribute(node, "k", 1)
+    experts_per_token = int(node_attributes(node).get("k", 1))
     weights = sum(math.prod(shapes[name][1:]) for name in expert_weights(node))
     return 2 * tokens * experts_per_token * weights
 
@@ -174,8 +168,7 @@ def _einsum_flops(node: onnx.NodeProto, shapes: Shapes) -> int:
     """Operations of an Einsum node; 0 for a single operand."""
     if len(node.input) < 2:
         return 0
-    (equation,) = [a.s.decode() for a in node.attribute if a.name == "equation"]
-    terms = equation.split("->")[0].replace(" ", "").split(",")
+    terms = node_attributes(node)["equation"].decode().split("->")[0].replace(" ", "").split(",")
     sizes: dict[str | int, int] = {}
     for term, name in zip(terms, node.input, strict=True):
         before, _, after = term.partition("...")

@@ -14,7 +14,7 @@ from itertools import accumulate
 import onnx
 
 from epochcost.errors import ModelError
-from epochcost.graphs.counting import Shapes, static_shapes
+from epochcost.graphs.counting import static_shapes
 from onnxstep.graphs.nodes import RANDOM, VIEWS, live_nodes, reads
 from onnxstep.graphs.tensors import declared_values
 
@@ -70,38 +70,37 @@ def _depth_first_order(nodes: Sequence[onnx.NodeProto]) -> Iterator[onnx.NodePro
             stack += [(operand, False) for operand in operands[place] if operand not in visited]
 
 
-def peak_activation_bytes(model: onnx.ModelProto, shapes: Shapes | None = None) -> int:
+def peak_activation_bytes(model: onnx.ModelProto) -> int:
     """Estimate how many bytes ONNX Runtime's arena allocator holds after runs of the model.
 
-    Inputs, outputs, constants and temporary memory of kernels do not count. ``shapes`` replaces the
-    declared shapes. Raises ModelError for other values than tensors with static shapes.
+    Inputs, outputs, constants and temporary memory of kernels do not count. Raises ModelError for
+    other values than tensors with static shapes.
     """
-    run = execution_plan(model)
-    buffers = _BufferLifetimes(model, run, static_shapes(model) if shapes is None else shapes)
+    run, sizes = execution_plan(model), tensor_bytes(model)
+    buffers = _BufferLifetimes(model, run, sizes)
     for step, node in enumerate(run.nodes):
         for name in filter(None, node.output):
             buffers.assign_buffer(step, node, name)
     change = [0] * (len(run.nodes) + 1)
     for buffer, step_made in buffers.first_step.items():
-        change[step_made] += buffers.size(buffer)
-        change[buffers.last_step[buffer] + 1] -= buffers.size(buffer)
+        change[step_made] += sizes[buffer]
+        change[buffers.last_step[buffer] + 1] -= sizes[buffer]
     return math.ceil(_ARENA_MARGIN * max(accumulate(change)))
 
 
 class _BufferLifetimes:
     """Indices of the first and the last node that use each buffer; values may share a buffer."""
 
-    def __init__(self, model: onnx.ModelProto, run: ExecutionPlan, shapes: Shapes) -> None:
+    def __init__(
+        self, model: onnx.ModelProto, run: ExecutionPlan, sizes: Mapping[str, int]
+    ) -> None:
         self.first_step: dict[str, int] = {}
         self.last_step: dict[str, int] = {}
-        self._widths, self._shapes = item_bytes(model), shapes
+        self._sizes = sizes
         ends = (*model.graph.input, *model.graph.output)
         self._outside = {value.name for value in ends} | run.constants
         self._last = {name: step for step, node in enumerate(run.nodes) for name in reads(node)}
         self._buffer: dict[str, str] = {}
-
-    def size(self, name: str) -> int:
-        return tensor_bytes(name, self._shapes, self._widths)
 
     def assign_buffer(self, step: int, node: onnx.NodeProto, name: str) -> None:
         if name in self._outside:
@@ -118,26 +117,24 @@ class _BufferLifetimes:
 
     def _takes_over(self, step: int, node: onnx.NodeProto, name: str, buffer: str) -> bool:
         is_free = self.last_step[buffer] == step and node.op_type in _IN_PLACE
-        return is_free and name == node.output[0] and self.size(buffer) == self.size(name)
+        return is_free and name == node.output[0] and self._sizes[buffer] == self._sizes[name]
 
 
-def item_bytes(model: onnx.ModelProto) -> dict[str, int]:
-    """Bytes per element of every declared tensor of the main graph, by name."""
-    types = {
-        info.name: info.type.tensor_type.elem_type
-        for info in declared_values(model.graph)
-        if info.type.HasField("tensor_type")
-    }
-    widths = {
-        elem_type: onnx.helper.tensor_dtype_to_np_dtype(elem_type).itemsize
-        for elem_type in set(types.values())
-        if elem_type != onnx.TensorProto.UNDEFINED
-    }
-    return {name: widths[elem_type] for name, elem_type in types.items() if elem_type in widths}
-
-
-def tensor_bytes(name: str, shapes: Shapes, widths: Mapping[str, int]) -> int:
-    """Bytes of a tensor; raises ModelError for a value of another kind, such as a sequence."""
-    if name not in widths or name not in shapes:
+class _TensorBytes(dict[str, int]):
+    def __missing__(self, name: str) -> int:
         raise ModelError(f"value {name!r}: expected a tensor to count with")
-    return math.prod(shapes[name]) * widths[name]
+
+
+def tensor_bytes(model: onnx.ModelProto) -> Mapping[str, int]:
+    """Bytes of every declared tensor of the main graph, by name.
+
+    Raises ModelError for shapes that are not static. The mapping raises it for the name of another
+    value, such as a sequence.
+    """
+    shapes, sizes = static_shapes(model), _TensorBytes()
+    for value in declared_values(model.graph):
+        elem_type = value.type.tensor_type.elem_type
+        if value.name in shapes and elem_type != onnx.TensorProto.UNDEFINED:
+            width = onnx.helper.tensor_dtype_to_np_dtype(elem_type).itemsize
+            sizes[value.name] = math.prod(shapes[value.name]) * width
+    return sizes

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import onnx
@@ -13,7 +12,6 @@ from epochcost.errors import ModelError
 from epochcost.graphs.counting import (
     Shapes,
     flops,
-    integer_attribute,
     node_flops,
     one_hot_kernels,
     static_shapes,
@@ -21,9 +19,8 @@ from epochcost.graphs.counting import (
 from epochcost.graphs.profile import Arithmetic, Profile
 from onnxstep.graphs.binding import bind_dimensions, symbolic_dimensions
 from onnxstep.graphs.loading import load_model
-from onnxstep.graphs.nodes import VIEWS
+from onnxstep.graphs.nodes import VIEWS, node_attributes
 from onnxstep.graphs.parameters import DataInput, data_inputs, parameter_count, parameters
-from onnxstep.graphs.trial_run import can_copy, limit_cpu_seconds, status_of_copy
 
 _GROUPED = frozenset({"Conv", "ConvTranspose"})
 _RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
@@ -48,12 +45,11 @@ def arithmetic_of_file(path: Path, dimensions: Mapping[str, int]) -> Arithmetic 
         graph = load_model(path)
         sizes = dict.fromkeys(symbolic_dimensions(graph), 1)
         bound = bind_dimensions(graph, {**sizes, **dimensions})
-        shapes = static_shapes(bound)
         return Arithmetic(
             parameters=parameter_count(graph),
-            forward_flops=flops(bound, shapes) / _example_count(data_inputs(bound)),
+            forward_flops=flops(bound) / _example_count(data_inputs(bound)),
             looked_up=_lookup_table_parameter_count(graph),
-            profile=profile_of_bound(bound, shapes),
+            profile=profile_of_bound(bound),
         )
     except ModelError:
         return None
@@ -76,12 +72,12 @@ def _example_count(fed: Sequence[DataInput]) -> int:
     return max(1, int(next((data.shape[0] for data in fed if data.shape), 1)))
 
 
-def profile_of_bound(bound: onnx.ModelProto, shapes: Shapes) -> Profile | None:
+def profile_of_bound(bound: onnx.ModelProto) -> Profile | None:
     """Operations and memory traffic that one example needs in a graph with static shapes.
 
     None if no node has operations. Raises ModelError for a graph that cannot be counted.
     """
-    fed, moving = data_inputs(bound), one_hot_kernels(bound)
+    fed, shapes, moving = data_inputs(bound), static_shapes(bound), one_hot_kernels(bound)
     score_shapes = _score_shapes(bound, shapes)
     examples = _example_count(fed)
     # The value of which each value is a function without memory traffic of its own.
@@ -103,7 +99,7 @@ def profile_of_bound(bound: onnx.ModelProto, shapes: Shapes) -> Profile | None:
             moved += size
             matrices += of_node if node.op_type in _MATRICES else 0
             recurrent += of_node if node.op_type in _RECURRENT else 0
-            if node.op_type in _GROUPED and integer_attribute(node, "group") > 1:
+            if node.op_type in _GROUPED and node_attributes(node).get("group", 1) > 1:
                 grouped += size
         elif not fused:
             moved_by_others += size
@@ -126,56 +122,3 @@ def _score_shapes(bound: onnx.ModelProto, shapes: Shapes) -> set[tuple[int, ...]
     nodes = bound.graph.node
     written = {shapes.get(node.output[0], ()) for node in nodes if node.op_type == "Softmax"}
     return written & {shapes.get(node.input[0], ()) for node in nodes if node.op_type == "MatMul"}
-
-
-# The copy sends this instead of a result if the call raised an exception.
-_RAISED = b"!"
-
-
-def computed_in_copies(calls: Sequence[Callable[[], bytes]]) -> tuple[bytes | None, ...]:
-    """Results of ``calls``, which run in copies of this process; None for a call that crashes.
-
-    Each call must return one line of bytes. A call that raises is repeated in this process.
-    """
-    lines: list[bytes | None] = []
-    while len(lines) < len(calls):
-        remaining = calls[len(lines) :]
-        if not can_copy():
-            return (*lines, *(call() for call in remaining))
-        computed = _results_from_copy(remaining)
-        lines += (
-            call() if line == _RAISED else line
-            for call, line in zip(remaining, computed, strict=False)
-        )
-        lines += [None] * (len(computed) < len(remaining))
-    return tuple(lines)
-
-
-def _results_from_copy(calls: Sequence[Callable[[], bytes]]) -> list[bytes]:
-    """Results of ``calls``, run in order in a copy of this process, up to the first crash."""
-    reading, writing = os.pipe()
-
-    def write_lines() -> None:
-        with os.fdopen(writing, "wb") as pipe:
-            for call in calls:
-                limit_cpu_seconds()
-                pipe.write(_line(call) + b"\n")
-                pipe.flush()
-
-    def read_lines() -> list[bytes]:
-        os.close(writing)
-        return pipe.read().split(b"\n")[:-1]
-
-    with os.fdopen(reading, "rb") as pipe:
-        computed: list[bytes] = []
-        status_of_copy(write_lines, lambda: computed.extend(read_lines()))
-    return computed
-
-
-def _line(call: Callable[[], bytes]) -> bytes:
-    try:
-        return call()
-    except MemoryError:
-        raise
-    except Exception:  # the caller's own call will raise the exception
-        return _RAISED

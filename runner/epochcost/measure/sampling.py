@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from epochcost.measure.job import Message, Phase, Progress, SamplingRule, WarmUpRule
 from epochcost.results.records import StopReason
-from epochcost.statistics import relative_half_width
+from epochcost.statistics.interval import relative_half_width
 
 Clock = Callable[[], float]
 Step = Callable[[], object]

@@ -205,6 +205,14 @@ def model_family(model: str) -> str:
     return _ACCURACY.sub("", model.casefold())
 
 
+def graph_distance(one: Profile, other: Profile) -> float:
+    """Distance of the `work_features` of two graphs; infinite if only one graph is recurrent."""
+    if (one.recurrent_flops > 0) != (other.recurrent_flops > 0):
+        return math.inf
+    return float(np.linalg.norm(work_features(one) - work_features(other)))
+
+
+@cache
 def work_features(profile: Profile | None) -> Vector:
     """Features [7] of a workload: five logarithms and two shares; NaN if ``profile`` is None."""
     if profile is None:

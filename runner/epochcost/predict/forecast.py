@@ -25,8 +25,8 @@ from epochcost.predict.design import (
     Precision,
     content_of,
     designed,
+    graph_distance,
     seconds_at_peak,
-    work_features,
 )
 from epochcost.predict.joint import NINE_OF_TEN, Draws, joint_draws, scaling_of
 from epochcost.predict.process import (
@@ -260,13 +260,8 @@ def has_kin(profile: Profile, placed: Sequence[Placed]) -> bool:
 
     Recurrent networks are compared with recurrent networks only.
     """
-    features, recurrent = work_features(profile), profile.recurrent_flops > 0
-    profiles = dict.fromkeys(row.profile for row in placed if row.profile is not None)
-    return any(
-        np.linalg.norm(features - work_features(kin)) < FARTHEST_KIN
-        for kin in profiles
-        if (kin.recurrent_flops > 0) == recurrent
-    )
+    profiles = {row.profile for row in placed if row.profile is not None}
+    return any(graph_distance(profile, kin) < FARTHEST_KIN for kin in profiles)
 
 
 def _rate_at_peak(row: Placed) -> float:

@@ -7,10 +7,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from epochcost.graphs.profile import Profile
-from epochcost.predict.design import Placed, Precision, precision_of, work_features
+from epochcost.predict.design import Placed, Precision, graph_distance, precision_of
 from epochcost.predict.forecast import FARTHEST_KIN
 from epochcost.predict.learnt import FRAMEWORKS
 from epochcost.predict.rates import Rate
@@ -70,12 +68,10 @@ def nearest_program(
     ``task`` does not mention images, programs for images come last. Among equally similar programs,
     the first of ``FRAMEWORKS`` wins, then the program with rates on most devices.
     """
-    features, recurrent = work_features(profile), profile.recurrent_flops > 0
     distances = {
-        id(row): float(np.linalg.norm(features - work_features(row.profile)))
+        id(row): graph_distance(profile, row.profile)
         for row in published
         if row.profile is not None
-        and (row.profile.recurrent_flops > 0) == recurrent
         and (row.rate.mode, precision_of(row.rate.precision)) == (mode, precision)
     }
     near = [row for row in published if distances.get(id(row), FARTHEST_KIN) < FARTHEST_KIN]

@@ -13,7 +13,7 @@ from epochcost.cost.estimate import WIDEST
 from epochcost.report.list_prices import hourly
 from epochcost.specs.price import Price
 from epochcost.specs.terms import Billing
-from epochcost.statistics import Bounded
+from epochcost.statistics.interval import Bounded
 from epochcost.units import (
     HOURS_PER_BILLED_MONTH,
     SECONDS_PER_HOUR,

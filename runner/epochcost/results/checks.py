@@ -20,7 +20,7 @@ from epochcost.results.rounds import without_disturbed_rounds
 from epochcost.results.stability import instabilities
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Hardware
-from epochcost.statistics import relative_half_width
+from epochcost.statistics.interval import relative_half_width
 from epochcost.units import scientific, seconds, share
 
 # The first version that stored results is of this month: an older date shows a wrong clock.

@@ -16,7 +16,8 @@ from typing import Any, TypeVar
 from epochcost.results.environment import Conditions, Energy, MeteredEnergy
 from epochcost.results.records import Measurement, Result, Round, StopReason
 from epochcost.results.stability import is_disturbed, watched_cpus
-from epochcost.statistics import Interval, Summary, relative_half_width, summarise
+from epochcost.statistics.interval import Interval, relative_half_width
+from epochcost.statistics.summary import Summary, summarise
 
 ValueT = TypeVar("ValueT")
 Joined = Callable[[Sequence[ValueT]], ValueT]

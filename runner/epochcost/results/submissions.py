@@ -27,7 +27,7 @@ from epochcost.results.store import (
 )
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.document import display_path
-from epochcost.statistics import Summary
+from epochcost.statistics.summary import Summary
 
 # A machine and the fingerprint of a host; ``_Identity`` also has the trial that ran there.
 _Host = tuple[str, str]

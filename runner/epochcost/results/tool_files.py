@@ -21,7 +21,7 @@ from epochcost.errors import ResultError
 from epochcost.results.fields import first_error
 from epochcost.results.tool_runs import AGREEING, LONGEST_TEXT, ToolRun
 from epochcost.specs.wording import describe, printable
-from epochcost.statistics import percentile_holds
+from epochcost.statistics.quantiles import percentile_holds
 
 _EXPECTED = (
     "expected the JSON of vLLM's `bench serve --save-result`, of GuideLLM (benchmarks.json), of "

@@ -25,7 +25,7 @@ from epochcost.results.fields import (
 )
 from epochcost.results.store import ID_DIGITS, HostSidecar
 from epochcost.specs.study import Provider
-from epochcost.statistics import student_quantile
+from epochcost.statistics.quantiles import student_quantile
 
 # History of TRAININGS_VERSION:
 # 1  first form.

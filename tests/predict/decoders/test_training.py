@@ -12,15 +12,19 @@ from hypothesis import strategies as st
 
 from epochcost.predict.decoders.forms import DecoderForm, form_of
 from epochcost.predict.decoders.training import Efficiencies, Law, TrainingForecaster
-from epochcost.predict.decoders.training_questions import TrainingQuestion, learnable, question_of
-from epochcost.predict.decoders.training_rows import Method, TrainingRow, training_rows
+from epochcost.predict.decoders.training_rows import (
+    Method,
+    TrainingQuestion,
+    TrainingRow,
+    training_rows,
+)
 from epochcost.specs.catalogue import Catalogue
 
 
 @pytest.fixture(scope="module")
 def rows(catalogue: Catalogue) -> list[TrainingRow]:
     """Published trainings that a forecaster can learn from."""
-    return [row for row in training_rows(catalogue) if learnable(row)]
+    return [row for row in training_rows(catalogue) if row.learnable]
 
 
 @pytest.fixture(scope="module")
@@ -42,12 +46,10 @@ def question(catalogue: Catalogue) -> TrainingQuestion:
 def test_chips_without_rows_are_forecast(rows: list[TrainingRow]) -> None:
     """With each chip withheld, errors are small and ranges contain about nine in ten rows."""
     errors, in_range = [], []
-    for chip in {row.device.chip for row in rows if row.device}:
-        forecaster = TrainingForecaster(
-            [row for row in rows if row.device and row.device.chip != chip]
-        )
-        left_out = [row for row in rows if row.device and row.device.chip == chip]
-        forecasts = forecaster.forecasts([question_of(row) for row in left_out])
+    for chip in {row.question.device.chip for row in rows}:
+        forecaster = TrainingForecaster([row for row in rows if row.question.device.chip != chip])
+        left_out = [row for row in rows if row.question.device.chip == chip]
+        forecasts = forecaster.forecasts([row.question for row in left_out])
         for row, forecast in zip(left_out, forecasts, strict=True):
             rate = row.tokens_per_second
             errors.append(abs(np.log(forecast.seconds * rate)))

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from epochcost.predict.decoders.rows import names_of, read_lines
-from epochcost.predict.decoders.training_questions import question_of
 from epochcost.predict.decoders.training_rows import (
     TrainingRow,
     training_rows,
@@ -31,7 +30,7 @@ def _read(folder: Path, catalogue: Catalogue, header: str, line: str) -> Trainin
 def test_every_method_has_rows(catalogue: Catalogue) -> None:
     """Each method has rows with tokens a second."""
     rows = training_rows(catalogue)
-    assert {row.method for row in rows} == {"pretraining", "full", "lora", "qlora"}
+    assert {row.question.method for row in rows} == {"pretraining", "full", "lora", "qlora"}
     assert all(row.tokens_per_second > 0 for row in rows)
 
 
@@ -41,7 +40,7 @@ def test_rate_of_a_device_is_of_all(tmp_path: Path, catalogue: Catalogue) -> Non
         tmp_path, catalogue, "task,precision,metric,value,unit",
         "LoRA fine-tuning (rank 8),bf16,training throughput per GPU,1000,tokens/s",
     )  # fmt: skip
-    assert (row.method, row.tokens_per_second, row.sequence) == ("lora", 4000, 1024)
+    assert (row.question.method, row.tokens_per_second, row.question.length) == ("lora", 4000, 1024)
 
 
 def test_iteration_is_its_tokens(tmp_path: Path, catalogue: Catalogue) -> None:
@@ -51,7 +50,7 @@ def test_iteration_is_its_tokens(tmp_path: Path, catalogue: Catalogue) -> None:
         "full fine-tuning,bf16,time of one iteration,2,s,"
         "one iteration is 8 micro batches of 1 sequence on each GPU",
     )  # fmt: skip
-    assert (row.method, row.tokens_per_second) == ("full", 32 * 1024 / 2)
+    assert (row.question.method, row.tokens_per_second) == ("full", 32 * 1024 / 2)
 
 
 def test_adapters_on_quantised_weights_are_qlora(tmp_path: Path, catalogue: Catalogue) -> None:
@@ -60,7 +59,7 @@ def test_adapters_on_quantised_weights_are_qlora(tmp_path: Path, catalogue: Cata
         tmp_path, catalogue, "task,precision,metric,value,unit",
         'LoRA fine-tuning,"bf16, int4 weights",training throughput,1000,tokens/s',
     )  # fmt: skip
-    assert (row.method, row.tokens_per_second) == ("qlora", 1000)
+    assert (row.question.method, row.tokens_per_second) == ("qlora", 1000)
 
 
 @pytest.mark.parametrize("note", ["micro batch 0", "tp=0"])
@@ -70,4 +69,4 @@ def test_a_zero_in_a_note_does_not_count(tmp_path: Path, catalogue: Catalogue, n
         tmp_path, catalogue, "task,precision,metric,value,unit,note",
         f"full fine-tuning,bf16,training throughput,1000,tokens/s,{note}",
     )  # fmt: skip
-    assert question_of(row).tokens == 1024
+    assert row.question.tokens == 1024

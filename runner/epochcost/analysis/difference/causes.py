@@ -17,8 +17,7 @@ from epochcost.results.rounds import round_count, summary_of
 from epochcost.specs.base import Identity, NamedSpec
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.wording import describe
-from epochcost.statistics import Bounded
-from epochcost.statistics.interval import TimeChange, time_change
+from epochcost.statistics.interval import Bounded, TimeChange, time_change
 from epochcost.units import plain, share
 
 # "spec": the amount of work or the machine's facts; "method": how the work was measured.

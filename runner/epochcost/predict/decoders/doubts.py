@@ -99,11 +99,10 @@ def doubted_training_rows(rows: Sequence[TrainingRow]) -> Mapping[int, Doubt]:
     """Implausible training measurements with the reasons, by index in ``rows``."""
     doubts = {}
     for at, row in enumerate(rows):
-        if row.device is None:
-            continue
-        operations = _WITH_INPUTS if "lora" in row.method else _WITH_WEIGHTS
-        needed = operations * row.form.active_parameters * row.tokens_per_second
-        share = needed / (row.count * peak_flops(row.device, row.precision))
+        question = row.question
+        operations = _WITH_INPUTS if question.frozen else _WITH_WEIGHTS
+        needed = operations * question.form.active_parameters * row.tokens_per_second
+        share = needed / (question.count * peak_flops(question.device, question.precision))
         if share > _MOST_OF_THE_PEAK:
             doubts[at] = Doubt(row.line.where, f"needs {share:.2f} of the peak of its devices")
     return doubts

@@ -19,12 +19,7 @@ import numpy as np
 from epochcost.errors import InputError
 from epochcost.predict.decoders.chips import Chip, chip_of
 from epochcost.predict.decoders.doubts import doubted_training_rows
-from epochcost.predict.decoders.training_questions import (
-    TrainingQuestion,
-    learnable,
-    question_of,
-)
-from epochcost.predict.decoders.training_rows import TrainingRow
+from epochcost.predict.decoders.training_rows import TrainingQuestion, TrainingRow
 from epochcost.predict.departures import Departures, Term, Traits, fitted
 from epochcost.predict.joint import Forecast, forecasts_of
 from epochcost.predict.process import Calibration, Vector, numbered
@@ -87,15 +82,15 @@ _TERMS = (
 class TrainingForecaster:
     """Forecast the seconds per token of trainings from the published trainings in ``rows``.
 
-    Only plausible and `learnable` rows count. Raises InputError if there is none.
+    Only plausible and ``learnable`` rows count. Raises InputError if there is none.
     """
 
     def __init__(self, rows: Sequence[TrainingRow]) -> None:
         doubts = doubted_training_rows(rows)
-        learnt = [row for at, row in enumerate(rows) if learnable(row) and at not in doubts]
+        learnt = [row for at, row in enumerate(rows) if row.learnable and at not in doubts]
         if not learnt:
             raise InputError("expected published trainings in specs/observations, found none")
-        self._questions = [question_of(row) for row in learnt]
+        self._questions = [row.question for row in learnt]
         self._law = Law(self._questions)
         self._observed = -np.log([row.tokens_per_second for row in learnt])
 

@@ -13,7 +13,7 @@ from epochcost.cost import Estimate, Time
 from epochcost.report.charts import theme
 from epochcost.report.charts.data import ChartData, Ends
 from epochcost.report.tables import Table
-from epochcost.statistics import Bounded
+from epochcost.statistics.interval import Bounded
 
 # Fewer points that differ are a sentence or a table.
 LEAST_POINTS = 3

@@ -24,22 +24,15 @@ _ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS)
 
 
-class _ThisProcess:
-    is_copy = False
-
-
-_this_process = _ThisProcess()
-
-
 def require_end(call: Callable[[], object], call_name: str) -> None:
     """Try ``call`` in a copy of this process; raise ModelError if it crashes or exceeds a limit.
 
     The limits are ``CPU_SECONDS`` and ``MEMORY_BYTES``. If this process has a memory limit, the
     copy gets no other, and a crash raises MemoryError. Other exceptions of ``call`` are ignored.
     """
-    if not can_copy():
+    if not hasattr(os, "fork"):
         return
-    status = status_of_copy(call)
+    status = _status_of_copy(call)
     crashed = os.WIFSIGNALED(status) and os.WTERMSIG(status) in _CRASHES
     if crashed and not _is_memory_unlimited():
         # onnx crashes if an allocation fails.
@@ -50,15 +43,8 @@ def require_end(call: Callable[[], object], call_name: str) -> None:
         )
 
 
-def can_copy() -> bool:
-    """Whether this process can be copied, and is not itself a copy."""
-    return not _this_process.is_copy and hasattr(os, "fork")
-
-
-def status_of_copy(
-    call: Callable[[], object], meanwhile: Callable[[], object] = lambda: None
-) -> int:
-    """Make the ``call`` in a copy of this process, ``meanwhile`` here; return the exit status."""
+def _status_of_copy(call: Callable[[], object]) -> int:
+    """Make the ``call`` in a copy of this process; return the exit status."""
     # A signal between fork and wait would leave the copy running.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDINGS)
     with warnings.catch_warnings():
@@ -70,7 +56,6 @@ def status_of_copy(
         _run_to_the_end(call)
     try:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        meanwhile()
         _, status = os.waitpid(child, 0)
     except BaseException:
         os.kill(child, signal.SIGKILL)
@@ -87,7 +72,7 @@ def _end(status: int) -> str:
     return f"ends in {signal.Signals(os.WTERMSIG(status)).name}"
 
 
-def limit_cpu_seconds() -> None:
+def _limit_cpu_seconds() -> None:
     """Limit this process to ``CPU_SECONDS`` more seconds of CPU time."""
     import resource  # noqa: PLC0415 - systems with fork have resource
 
@@ -109,14 +94,13 @@ def _run_to_the_end(call: Callable[[], object]) -> None:
     import resource  # noqa: PLC0415 - systems with fork have resource
 
     code, free = 0, False
-    _this_process.is_copy = True
     try:
         faulthandler.disable()
         for name in (*_ENDINGS, signal.SIGXCPU):
             signal.signal(name, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDINGS)
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        limit_cpu_seconds()
+        _limit_cpu_seconds()
         free = _is_memory_unlimited()
         if free and STATM.exists():
             held_bytes = int(STATM.read_text().split()[0]) * resource.getpagesize()
