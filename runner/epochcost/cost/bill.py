@@ -129,7 +129,7 @@ def _owned(price: Price, usage: Usage) -> Quote:
     whole = replace(usage, duration_seconds=usage.duration_seconds * usage.runs, runs=1)
     elapsed = whole.duration_seconds
     units = owned_units(price.owned, price.id, usage.vcpus, accelerated=usage.accelerated)
-    lines = owned_lines(price.owned, elapsed, usage.count * units)
+    lines = tuple(owned_lines(price.owned, elapsed, usage.count * units))
     return _quote_of(price, lines, elapsed)
 
 

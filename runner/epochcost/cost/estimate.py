@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from decimal import Decimal
+from functools import cache
 
 from epochcost.cost.bill import in_constant_use, quote, share
 from epochcost.cost.lines import Quote, Usage
@@ -151,13 +152,9 @@ class MachineTime:
         """The costs for the time and its ends; Unpriced if no price is known or applicable."""
         if price is None:
             return Unpriced("no price is known")
-        time = self.time
+        time, total = self.time, cache(lambda seconds: self.quote(price, seconds).total)
         try:
-            totals = {
-                seconds: self.quote(price, seconds).total
-                for seconds in dict.fromkeys((time.low, time.mean, time.high))
-            }
+            low, mean, high = map(total, (time.low, time.mean, time.high))
         except InputError as error:
             return Unpriced(str(error))
-        low, mean, high = (totals[seconds] for seconds in (time.low, time.mean, time.high))
         return Estimate(low, mean, high, price.currency, price.id, price.assumed, time.bounded)

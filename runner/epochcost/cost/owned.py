@@ -36,17 +36,15 @@ def energy_per_hour(plan: Owned) -> Decimal:
     return (plan.power_watts - plan.idle_watts) * per_watt
 
 
-def owned_lines(plan: Owned, seconds: Decimal, units: Decimal | int) -> tuple[Line, ...]:
-    """Lines of a bill for ``seconds`` of use: depreciation, rack, maintenance and energy.
+def owned_lines(plan: Owned, seconds: Decimal, units: Decimal | int) -> Iterator[Line]:
+    """Yield the lines of a bill for ``seconds`` of use: depreciation, rack, maintenance and energy.
 
     ``units`` is the number of machines or vCPUs. With a utilisation u, each hour of use pays for
     1/u - 1 idle hours. Rack and maintenance have a line only if the plan states their cost.
     """
     hours = quantized(seconds / SECONDS_PER_HOUR)
-    return tuple(
-        Line(label, quantity * units, unit, rate, quantized(quantity * rate) * units)
-        for label, quantity, unit, rate in _rated_quantities(plan, hours)
-    )
+    for label, quantity, unit, rate in _rated_quantities(plan, hours):
+        yield Line(label, quantity * units, unit, rate, quantized(quantity * rate) * units)
 
 
 def _rated_quantities(plan: Owned, hours: Decimal) -> Iterator[tuple[str, Decimal, str, Decimal]]:

@@ -73,11 +73,10 @@ def uninterrupted_schedule(price: Price, used_seconds: Decimal, rule: Billing) -
     more, billed = _ZERO, round_up(alone, rule)
     if price.maximum_lifetime_seconds is not None:
         lifetime = quantized(price.maximum_lifetime_seconds)
-        more, billed = branch(
-            alone > lifetime,
-            lambda: _split_by_lifetime(alone, lifetime, billed_startup + restart + save, rule),
-            lambda: (more, billed),
-        )
+        # The machines' times are rounded separately.
+        room = lifetime - billed_startup - restart - save
+        more = maximum(_ZERO, ceiling((alone - lifetime) / room))
+        billed = more * round_up(lifetime, rule) + round_up(alone - more * room, rule)
     starts = 1 + more
     failures = quantized(_expected_failures(start, starts))
     return Schedule(
@@ -94,22 +93,6 @@ def uninterrupted_schedule(price: Price, used_seconds: Decimal, rule: Billing) -
 def _expected_failures(start: Start, successes: Decimal) -> Decimal:
     # If a start fails with probability p, p / (1 - p) failures are expected for each success.
     return successes * start.failure_probability / (1 - start.failure_probability)
-
-
-def _split_by_lifetime(
-    single_start_seconds: Decimal, lifetime: Decimal, overhead_seconds: Decimal, rule: Billing
-) -> tuple[Decimal, Decimal]:
-    """The number of starts after the first, and the sum of the billed seconds of all machines.
-
-    ``single_start_seconds`` is the job's billed time on one machine of unlimited lifetime, not
-    rounded. Each further machine adds ``overhead_seconds``, which a spec's lifetime always exceeds.
-    The times are rounded separately.
-    """
-    room = lifetime - overhead_seconds
-    further = single_start_seconds - lifetime
-    more = ceiling(further / room)
-    last = lifetime + further - more * room
-    return more, more * round_up(lifetime, rule) + round_up(last, rule)
 
 
 def expected_schedule(price: Price, used_seconds: Decimal, rule: Billing) -> Schedule:

@@ -103,9 +103,7 @@ def is_certain(condition: bool | Condition) -> bool:
 
 def where(condition: bool | Condition, then: Decimal, otherwise: Decimal) -> Decimal:
     """``then`` if the condition holds, else ``otherwise``; for symbols, an "if" formula."""
-    if isinstance(condition, bool):
-        return then if condition else otherwise
-    return cast("Decimal", _either(condition, then, otherwise))
+    return branch(condition, lambda: then, lambda: otherwise)
 
 
 def branch(condition: bool | Condition, then: Callable[[], T], otherwise: Callable[[], T]) -> T:

@@ -98,9 +98,8 @@ def find_ceilings(
     """Stored peak rates of the host and runtime in ``environment``; None if missing or damaged."""
     key = (hardware, provider, device, environment.fingerprint, environment.runtime)
     for record in load_sidecars(folder, Ceilings).records.values():
-        host = record.environment
-        place = (record.hardware, record.provider, record.device)
-        if (*place, host.fingerprint, host.runtime) == key:
+        host = record.environment.fingerprint, record.environment.runtime
+        if (record.hardware, record.provider, record.device, *host) == key:
             return record
     return None
 

@@ -280,16 +280,17 @@ def parse_result(data: bytes, path: Path) -> Result:
     try:
         result = read_record(Result, data)
     except ValidationError as error:
-        _require_version(_decoded(data, path).get("format_version"), path)
+        _refuse_newer(_stored_version(data, path), path)
         raise damaged(path, first_error(error)) from None
-    _require_version(result.format_version, path)
+    _refuse_newer(result.format_version, path)
     if result.trial_id != result.trial.id:
         expected = f"expected trial_id {result.trial.id} for this trial, got {result.trial_id}"
         raise damaged(path, f"{expected}: the file was edited; measure again")
     return result.model_copy(update={"format_version": FORMAT_VERSION})
 
 
-def _decoded(data: bytes, path: Path) -> dict[str, Any]:
+def _stored_version(data: bytes, path: Path) -> Any:
+    """The file's ``format_version``, of any type; raises DamagedResultError unless it is JSON."""
     try:
         document = json.loads(data.decode())
     except UnicodeDecodeError as error:
@@ -299,17 +300,11 @@ def _decoded(data: bytes, path: Path) -> dict[str, Any]:
         raise DamagedResultError(Fault(path, error.lineno, error.colno, message)) from None
     except (RecursionError, ValueError) as error:
         raise damaged(path, f"expected a JSON document of a result, got {error}") from None
-    if not isinstance(document, dict):
-        raise damaged(path, f"expected a JSON object, got {type(document).__name__}")
-    return document
+    return document.get("format_version") if isinstance(document, dict) else None
 
 
-def _require_version(version: Any, path: Path) -> None:
-    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise damaged(
-            path, f"expected format_version from 1 to {FORMAT_VERSION}, got {version!r:.80}"
-        )
-    if version > FORMAT_VERSION:
+def _refuse_newer(version: Any, path: Path) -> None:
+    if isinstance(version, int) and version > FORMAT_VERSION:
         message = (
             f"expected format_version up to {FORMAT_VERSION}, got {version}: "
             "a newer epochcost wrote this file; update epochcost to read it"
