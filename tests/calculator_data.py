@@ -12,7 +12,7 @@ from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import observe
 from epochcost.analysis.rows import Row, price_rows
-from epochcost.cost import Time
+from epochcost.cost.estimate import Time
 from epochcost.predict.joint import joint_draws
 from epochcost.report.pages.calculator import FOLDER, files
 from epochcost.report.pages.page import Report

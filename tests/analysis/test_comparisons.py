@@ -11,7 +11,7 @@ import pytest
 from epochcost.analysis.comparisons import cheapest_plan, comparisons, job_cost, scalings
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.observations import observe, observe_variants
-from epochcost.cost import Estimate, Unpriced
+from epochcost.cost.estimate import Estimate, Unpriced
 from epochcost.report.pages.page import Report
 from epochcost.report.site import Site, build
 from epochcost.results.records import Result

@@ -11,8 +11,9 @@ import pytest
 
 from epochcost.analysis.finetune import TrainingDemand, TuningMarket, by_hardware
 from epochcost.analysis.inputs import read_inputs
-from epochcost.cost import Usage, quote
+from epochcost.cost.bill import quote
 from epochcost.cost.compare import Limits
+from epochcost.cost.lines import Usage
 from epochcost.errors import InputError
 from epochcost.specs.loader import load_catalogue
 

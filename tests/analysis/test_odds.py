@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import Evidence, Observation, Workload
 from epochcost.analysis.odds import Odds, deviations, draws_along, odds, odds_sentence, time_draws
-from epochcost.cost import Time
+from epochcost.cost.estimate import Time
 from epochcost.predict.joint import DRAWS, Draws, standard_normals
 
 _WAYS = st.dictionaries(st.sampled_from("abcdef"), st.floats(0.01, 100), min_size=1, max_size=6)

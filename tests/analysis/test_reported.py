@@ -12,7 +12,7 @@ from epochcost.analysis.inputs import Inputs, read_inputs
 from epochcost.analysis.reported import ReportedRow, reported_rows
 from epochcost.analysis.token_answers import TokenMarket
 from epochcost.analysis.tokens import Requests
-from epochcost.cost import Cost, Estimate, Unpriced
+from epochcost.cost.estimate import Cost, Estimate, Unpriced
 from epochcost.results.reported import Terms, reported_runs
 from epochcost.results.store import write_sidecar
 from epochcost.units import money

@@ -21,7 +21,7 @@ from epochcost.analysis.roofline import (
     measured_roofs,
     roofs_of_host,
 )
-from epochcost.cost import Time
+from epochcost.cost.estimate import Time
 from epochcost.report.pages.page import Report
 from epochcost.results.environment import Gpu
 from epochcost.results.store import write_sidecar

@@ -18,7 +18,7 @@ from epochcost.analysis.rows import (
     price_rows,
     ranking,
 )
-from epochcost.cost import Estimate, Time, Unpriced
+from epochcost.cost.estimate import Estimate, Time, Unpriced
 from epochcost.report.pages.page import Report
 from epochcost.report.ranking import contest
 from epochcost.results.records import Result, Round

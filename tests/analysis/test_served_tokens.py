@@ -9,7 +9,7 @@ import pytest
 from analysis.test_tokens import phase_result
 from epochcost.analysis.inputs import read_inputs
 from epochcost.analysis.serving import ServedDecoder, served_decoders, serving_rows
-from epochcost.cost import Estimate
+from epochcost.cost.estimate import Estimate
 from epochcost.specs.loader import load_catalogue
 from report_project import store_results
 from served_results import ASKED, behind_an_engine

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from epochcost.analysis.observations import observe
 from epochcost.analysis.serving import ServingRow, serving_rows
-from epochcost.cost import Estimate, MachineTime, Time, Unpriced
 from epochcost.cost.bill import in_constant_use
+from epochcost.cost.estimate import Estimate, MachineTime, Time, Unpriced
 from epochcost.plan.work import Load
 from epochcost.report.site import build
 from report_project import REPOSITORY, cells, inputs_of, make_result, write_project

@@ -22,7 +22,7 @@ from epochcost.analysis.tokens import (
     api_offers,
     ends_of_time,
 )
-from epochcost.cost import Time
+from epochcost.cost.estimate import Time
 from epochcost.errors import InputError
 from epochcost.predict.decoders.rows import ServingQuestion
 from epochcost.predict.joint import DRAWS, Draws, Forecast, standard_normals

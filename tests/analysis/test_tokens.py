@@ -22,8 +22,10 @@ from epochcost.analysis.tokens import (
     hour_of,
     priced_offers,
 )
-from epochcost.cost import Time, Usage, quote
+from epochcost.cost.bill import quote
 from epochcost.cost.break_even import monthly_owned
+from epochcost.cost.estimate import Time
+from epochcost.cost.lines import Usage
 from epochcost.cost.owned import HOURS_PER_CALENDAR_MONTH
 from epochcost.plan.work import Phase
 from epochcost.results.records import Result

@@ -14,7 +14,7 @@ import pytest
 
 from epochcost.cli.plan import batch_size_of
 from epochcost.cli.terminal import log, print_json, print_table, say
-from epochcost.cost import Time
+from epochcost.cost.estimate import Time
 from epochcost.errors import Fault, InputError
 
 

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epochcost.cost import Usage, quote, quote_at_rate, share
+from epochcost.cost.bill import quote, quote_at_rate, share
+from epochcost.cost.lines import Usage
 from epochcost.errors import InputError
 from epochcost.specs.price import Price
 from epochcost.specs.terms import BILLING_RULES, Billing

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epochcost.cost import Candidate, Estimate, frontier
-from epochcost.cost.compare import Accuracy, Limits, cheapest_batch
+from epochcost.cost.compare import Accuracy, Candidate, Limits, cheapest_batch, frontier
+from epochcost.cost.estimate import Estimate
 from epochcost.errors import InputError
 from epochcost.units import money, seconds
 

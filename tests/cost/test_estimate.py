@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from epochcost.cost import Cost, Estimate, MachineTime, Time, Unpriced
+from epochcost.cost.estimate import Cost, Estimate, MachineTime, Time, Unpriced
 from epochcost.cost.sensitivity import PricedJob, cost_interval
 from epochcost.errors import InputError
 from epochcost.specs.terms import Billing

@@ -32,8 +32,9 @@ from pathlib import Path
 import pytest
 
 import price_plans as plans
-from epochcost.cost import Quote, Usage, quote
+from epochcost.cost.bill import quote
 from epochcost.cost.break_even import Rent, monthly_rented
+from epochcost.cost.lines import Quote, Usage
 from epochcost.specs.price import Price
 from epochcost.specs.terms import Commitment
 

@@ -7,7 +7,8 @@ from decimal import Decimal
 import pytest
 
 import price_plans as plans
-from epochcost.cost import Usage, quote, quote_quantile
+from epochcost.cost.bill import quote, quote_quantile
+from epochcost.cost.lines import Usage
 from epochcost.cost.money import exact_arithmetic
 from epochcost.cost.spot import simulate, spot_job
 from epochcost.specs.price import Price

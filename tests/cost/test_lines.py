@@ -6,7 +6,8 @@ from decimal import Decimal
 
 from hypothesis import given
 
-from epochcost.cost import Usage, quote
+from epochcost.cost.bill import quote
+from epochcost.cost.lines import Usage
 from epochcost.specs.price import Price
 from epochcost.specs.terms import Credit
 from price_plans import credits_given, job_seconds, plan, rented_plans

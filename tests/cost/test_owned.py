@@ -7,9 +7,9 @@ from decimal import Decimal
 import pytest
 from hypothesis import given
 
-from epochcost.cost import Usage, quote
-from epochcost.cost.bill import in_constant_use
+from epochcost.cost.bill import in_constant_use, quote
 from epochcost.cost.break_even import monthly_owned, payback
+from epochcost.cost.lines import Usage
 from epochcost.cost.owned import HOURS_PER_CALENDAR_MONTH
 from epochcost.errors import InputError
 from epochcost.specs.price import Price

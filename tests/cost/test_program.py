@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 import price_plans as plans
 from bill_programs import Bill, run
-from epochcost.cost import Quote, Usage, quote, share
+from epochcost.cost.bill import quote, share
+from epochcost.cost.lines import Quote, Usage
 from epochcost.cost.program import RATE, bill_program, share_program
 from epochcost.errors import InputError
 from epochcost.specs.loader import load_catalogue

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from epochcost.cost import Quote, Usage, quote, quote_at_rate
+from epochcost.cost.bill import quote, quote_at_rate
+from epochcost.cost.lines import Quote, Usage
 from epochcost.cost.spot import round_up
 from epochcost.errors import InputError
 from epochcost.specs.terms import BILLING_RULES

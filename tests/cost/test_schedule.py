@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from epochcost.cost import Usage, quote
+from epochcost.cost.bill import quote
+from epochcost.cost.lines import Usage
 from epochcost.cost.money import exact_arithmetic
 from epochcost.cost.schedule import Schedule, uninterrupted_schedule
 from epochcost.specs.price import Price

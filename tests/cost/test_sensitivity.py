@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from epochcost.cost import MachineTime, Time, quote_quantile
+from epochcost.cost.bill import quote_quantile
+from epochcost.cost.estimate import MachineTime, Time
 from epochcost.cost.lines import Usage
 from epochcost.cost.sensitivity import (
     INTERRUPTIONS,

@@ -14,7 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from epochcost.cost import Quote, Usage, quote, quote_quantile
+from epochcost.cost.bill import quote, quote_quantile
+from epochcost.cost.lines import Quote, Usage
 from epochcost.cost.money import exact_arithmetic
 from epochcost.cost.spot import (
     SimulatedRun,

@@ -9,8 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import price_plans as plans
-from epochcost.cost import Quote, Usage, quote, share
+from epochcost.cost.bill import quote, share
 from epochcost.cost.break_even import MonthlyCost, Rent, crossing, monthly_rented
+from epochcost.cost.lines import Quote, Usage
 from epochcost.cost.owned import HOURS_PER_CALENDAR_MONTH
 from epochcost.specs.price import Price
 

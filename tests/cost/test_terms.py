@@ -12,7 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import price_plans as plans
-from epochcost.cost import Usage, quote
+from epochcost.cost.bill import quote
+from epochcost.cost.lines import Usage
 from epochcost.specs.api import ApiPrice, LongPrompts
 from epochcost.specs.price import Price
 from epochcost.specs.terms import Commitment

@@ -19,7 +19,8 @@ from calculator_data import data_of, predicted_rows
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.odds import time_draws
 from epochcost.analysis.rows import odds_of
-from epochcost.cost import Quote, Usage, quote, share
+from epochcost.cost.bill import quote, share
+from epochcost.cost.lines import Quote, Usage
 from epochcost.cost.program import bill_program, share_program
 from epochcost.errors import InputError
 from epochcost.report.pages.page import Report

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.cost import Usage, share
+from epochcost.cost.bill import share
+from epochcost.cost.lines import Usage
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.price import Price

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from epochcost.analysis.accuracy import accuracy_trainings
-from epochcost.cost import Estimate
+from epochcost.cost.estimate import Estimate
 from epochcost.report.pages import accuracy, machines
 from epochcost.report.pages.page import Page, Report
 from epochcost.report.templates import environment, render

@@ -15,7 +15,8 @@ import pytest
 from bill_programs import run
 from calculator_data import data_of, predicted_rows
 from epochcost.analysis.inputs import Inputs
-from epochcost.cost import Usage, quote
+from epochcost.cost.bill import quote
+from epochcost.cost.lines import Usage
 from epochcost.cost.spot import interrupted_at
 from epochcost.report.pages import calculator
 from epochcost.report.pages.page import Report

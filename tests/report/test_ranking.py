@@ -6,7 +6,7 @@ from dataclasses import replace
 from decimal import Decimal
 
 from epochcost.analysis.observations import Evidence
-from epochcost.cost import Estimate, Time
+from epochcost.cost.estimate import Estimate, Time
 from epochcost.report.ranking import Contender, Contest, LogAxis
 from epochcost.specs.terms import Owned
 from price_plans import rented

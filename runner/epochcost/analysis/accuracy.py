@@ -8,7 +8,7 @@ from decimal import Decimal
 from operator import attrgetter
 
 from epochcost.analysis.inputs import Inputs
-from epochcost.cost import Cost, Estimate, MachineTime, Time
+from epochcost.cost.estimate import Cost, Estimate, MachineTime, Time
 from epochcost.results.trainings import Repeat, Spread, Trainings, spread
 from epochcost.specs.catalogue import Catalogue, usual_price
 from epochcost.specs.hardware import Hardware

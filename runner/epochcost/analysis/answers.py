@@ -23,8 +23,7 @@ from epochcost.analysis.rows import (
     price_rows,
 )
 from epochcost.analysis.times import Times, times_of
-from epochcost.cost import Candidate
-from epochcost.cost.compare import NO_LIMITS, BatchChoice, Limits, cheapest_batch
+from epochcost.cost.compare import NO_LIMITS, BatchChoice, Candidate, Limits, cheapest_batch
 from epochcost.cost.money import exact_arithmetic
 from epochcost.cost.sensitivity import SPEED, Switch, switching_value
 from epochcost.errors import InputError

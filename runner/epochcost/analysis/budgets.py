@@ -24,7 +24,7 @@ from epochcost.analysis.rows import (
     price_rows,
 )
 from epochcost.analysis.times import times_of
-from epochcost.cost import Candidate
+from epochcost.cost.compare import Candidate
 from epochcost.errors import Fault
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.document import display_path, key_position

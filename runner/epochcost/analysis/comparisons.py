@@ -10,7 +10,7 @@ from itertools import groupby
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import Observation, in_floats
 from epochcost.analysis.rows import cheapest_price
-from epochcost.cost import Cost, Estimate, Unpriced
+from epochcost.cost.estimate import Cost, Estimate, Unpriced
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.price import Price
 from epochcost.specs.study import Mode

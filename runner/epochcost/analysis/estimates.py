@@ -15,7 +15,7 @@ from pathlib import Path
 from epochcost.analysis.arithmetic import arithmetic_of_model
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.rows import Row, mark_of, usual_currency
-from epochcost.cost import Estimate, MachineTime, Time
+from epochcost.cost.estimate import Estimate, MachineTime, Time
 from epochcost.cost.flops import UTILISATION, peak_flops, time_of_large_models, training_flops
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.hardware import Hardware

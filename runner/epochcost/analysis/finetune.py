@@ -32,8 +32,8 @@ from epochcost.analysis.finetune_memory import (
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.odds import Odds, odds, values_along
 from epochcost.analysis.rows import in_currency, mark_of, usual_currency
-from epochcost.cost import Candidate, Estimate, MachineTime, Time
-from epochcost.cost.compare import NO_LIMITS, Limits
+from epochcost.cost.compare import NO_LIMITS, Candidate, Limits
+from epochcost.cost.estimate import Estimate, MachineTime, Time
 from epochcost.errors import InputError
 from epochcost.predict.decoders.chips import chip_of
 from epochcost.predict.decoders.forms import DecoderForm, form_of

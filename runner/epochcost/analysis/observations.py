@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 from epochcost.analysis.inputs import Inputs, StepRatio, StoredResult
 from epochcost.analysis.machines import Machine, published_machine
 from epochcost.analysis.representatives import doubts_about, is_of_steps, representatives
-from epochcost.cost import Estimate, MachineTime, Time
+from epochcost.cost.estimate import Estimate, MachineTime, Time
 from epochcost.predict.joint import Draws
 from epochcost.results.environment import Energy
 from epochcost.results.kept import Keep

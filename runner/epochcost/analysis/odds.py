@@ -16,7 +16,7 @@ from typing import Generic, Literal, TypeVar
 import numpy as np
 
 from epochcost.analysis.observations import Observation
-from epochcost.cost import Time
+from epochcost.cost.estimate import Time
 from epochcost.predict.joint import seed_of, standard_normals
 from epochcost.predict.process import Vector
 from epochcost.units import rounded

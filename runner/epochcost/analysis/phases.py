@@ -16,7 +16,7 @@ from epochcost.analysis.inputs import Inputs, StoredResult
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import Evidence, mean_time
 from epochcost.analysis.representatives import doubts_about, of_whole_machines
-from epochcost.cost import Time
+from epochcost.cost.estimate import Time
 from epochcost.cost.tracing import where
 from epochcost.plan.work import Phase
 from epochcost.results.rounds import summary_of

@@ -28,7 +28,7 @@ from epochcost.analysis.observations import (
 )
 from epochcost.analysis.predictable import Learnt, Place, place_of
 from epochcost.analysis.rates import cpu_rates, gpu_rates, models_with_rates
-from epochcost.cost import Time
+from epochcost.cost.estimate import Time
 from epochcost.graphs.profile import Profile
 from epochcost.predict.design import Devices, Precision, computes_in, usual_precision
 from epochcost.predict.forecast import Forecast, Forecaster, Question, as_rate, has_kin

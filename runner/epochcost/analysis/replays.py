@@ -8,7 +8,9 @@ from decimal import Decimal
 
 from epochcost.analysis.arithmetic import BYTES_PER_NUMBER, arithmetic_of_model, optimizer_states
 from epochcost.analysis.observations import KINDS, Observation
-from epochcost.cost import Time, Usage, share
+from epochcost.cost.bill import share
+from epochcost.cost.estimate import Time
+from epochcost.cost.lines import Usage
 from epochcost.cost.market import Market
 from epochcost.cost.replay import (
     MovingJob,

@@ -10,7 +10,7 @@ from epochcost.analysis.inputs import Inputs, uri_of
 from epochcost.analysis.machines import Machine, published_machine
 from epochcost.analysis.observations import Evidence
 from epochcost.analysis.tokens import busy_per_million, hour_of
-from epochcost.cost import Cost, Estimate, Unpriced
+from epochcost.cost.estimate import Cost, Estimate, Unpriced
 from epochcost.cost.money import exact_arithmetic
 from epochcost.predict.decoders.forms import plain_name
 from epochcost.results.reported import ReportedRun

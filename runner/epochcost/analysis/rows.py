@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import KINDS, Goal, Observation
 from epochcost.analysis.odds import Odds, draws_along, odds
-from epochcost.cost import Candidate, Cost, Estimate, Time, Unpriced
-from epochcost.cost.compare import Accuracy
+from epochcost.cost.compare import Accuracy, Candidate
+from epochcost.cost.estimate import Cost, Estimate, Time, Unpriced
 from epochcost.cost.money import exact_arithmetic
 from epochcost.cost.sensitivity import CostInterval, PricedJob, cost_interval
 from epochcost.errors import InputError

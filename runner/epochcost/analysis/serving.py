@@ -18,7 +18,7 @@ from epochcost.analysis.observations import Evidence
 from epochcost.analysis.representatives import doubts_about, of_whole_machines, representatives
 from epochcost.analysis.rows import cheapest_price, mark_of
 from epochcost.analysis.tokens import hour_of, hourly_plans, rented_per_million
-from epochcost.cost import Cost, Estimate, MachineTime, Time, Unpriced
+from epochcost.cost.estimate import Cost, Estimate, MachineTime, Time, Unpriced
 from epochcost.cost.money import exact_arithmetic
 from epochcost.plan.work import Load, Requests
 from epochcost.results.environment import Energy

@@ -14,7 +14,7 @@ import numpy as np
 
 from epochcost.analysis.decoder_places import Place, Refusal, computed_in, powers_of_two
 from epochcost.analysis.tokens import Capacity, Deployment, Requests
-from epochcost.cost import Time
+from epochcost.cost.estimate import Time
 from epochcost.predict.decoders.chips import CpuForm
 from epochcost.predict.decoders.forms import DecoderForm, form_of
 from epochcost.predict.decoders.law import BYTES_OF_16_BITS, USABLE_MEMORY

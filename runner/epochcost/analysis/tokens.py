@@ -19,7 +19,7 @@ from epochcost.analysis.observations import Kind
 from epochcost.analysis.odds import normal_draws
 from epochcost.analysis.phases import TimedDecoder
 from epochcost.analysis.rows import mark_of
-from epochcost.cost import Estimate, MachineTime, Time, Unpriced
+from epochcost.cost.estimate import Estimate, MachineTime, Time, Unpriced
 from epochcost.cost.jobs import machines_for_load
 from epochcost.cost.money import exact_arithmetic
 from epochcost.predict.joint import DRAWS, seed_of

@@ -28,7 +28,7 @@ from epochcost.analysis.rows import Offer, Row
 from epochcost.cli.bundled import catalogue_to_read, times_to_read
 from epochcost.cli.choices import LimitOptions, ListOptions, print_choices, render_range
 from epochcost.cli.terminal import fields_of, ids, print_json, say, with_option_groups
-from epochcost.cost import Candidate
+from epochcost.cost.compare import Candidate
 from epochcost.cost.sensitivity import SPEED, Switch
 from epochcost.errors import InputError
 from epochcost.predict.design import Precision

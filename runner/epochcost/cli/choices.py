@@ -12,8 +12,8 @@ import typer
 
 from epochcost.analysis.decoder_places import Refusal
 from epochcost.cli.terminal import RESULTS, OutputFormat, ResultsFolder, WideTable, print_table, say
-from epochcost.cost import Estimate, Time
 from epochcost.cost.compare import Limits
+from epochcost.cost.estimate import Estimate, Time
 from epochcost.errors import InputError
 from epochcost.specs.price import Price
 from epochcost.statistics import group_by

@@ -30,7 +30,7 @@ from epochcost.cli.choices import (
     print_choices,
 )
 from epochcost.cli.terminal import ids, print_json, say, with_option_groups
-from epochcost.cost import Candidate
+from epochcost.cost.compare import Candidate
 from epochcost.errors import UsageError
 from epochcost.units import memory, money, parse_count, render_count, seconds
 

@@ -22,7 +22,7 @@ from epochcost.cli.terminal import (
     say,
     with_option_groups,
 )
-from epochcost.cost import Estimate, MachineTime, Time
+from epochcost.cost.estimate import Estimate, MachineTime, Time
 from epochcost.errors import CapabilityError, InputError, UsageError
 from epochcost.execute.graph_facts import GraphFacts
 from epochcost.execute.kernels import check_trials

@@ -18,9 +18,9 @@ from epochcost.cli.terminal import (
     say,
     with_option_groups,
 )
-from epochcost.cost import Line, Quote, Usage, quote_at_rate, quote_quantile
-from epochcost.cost import quote as bill_of
-from epochcost.cost.bill import NINE_OF_TEN
+from epochcost.cost.bill import NINE_OF_TEN, quote_at_rate, quote_quantile
+from epochcost.cost.bill import quote as bill_of
+from epochcost.cost.lines import Line, Quote, Usage
 from epochcost.cost.spot import SHOWN_RATES, can_be_interrupted, interrupted_at
 from epochcost.errors import InputError, UsageError
 from epochcost.measure.cpu import usable_cpus

@@ -11,7 +11,7 @@ import typer
 from epochcost.analysis.reported import ReportedRow, reported_rows
 from epochcost.cli.bundled import inputs_to_read, own_catalogue
 from epochcost.cli.terminal import RESULTS, ResultsFolder, WideTable, ids, print_table, say
-from epochcost.cost import Cost, Estimate
+from epochcost.cost.estimate import Cost, Estimate
 from epochcost.errors import InputError
 from epochcost.results.reported import Terms, reported_runs
 from epochcost.results.store import write_sidecar

@@ -23,7 +23,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 
-from epochcost.cost import Estimate, Time
+from epochcost.cost.estimate import Estimate, Time
 from epochcost.errors import InputError
 from epochcost.specs.base import NamedSpec
 from epochcost.specs.document import display_path

@@ -16,7 +16,7 @@ from epochcost.cli import terminal
 from epochcost.cli.bundled import own_catalogue
 from epochcost.cli.interruption import INTERRUPTED, noted_signals
 from epochcost.cli.terminal import RESULTS, ids, log, print_table, say, with_option_groups
-from epochcost.cost import Unpriced
+from epochcost.cost.estimate import Unpriced
 from epochcost.errors import InputError
 from epochcost.execute.training import (
     Follower,

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
-from epochcost.cost import Usage, quote
+from epochcost.cost.bill import quote
+from epochcost.cost.lines import Usage
 from epochcost.errors import CapabilityError
 from epochcost.results.files import exclusive_lock, write_atomically
 from epochcost.specs.catalogue import Catalogue

@@ -10,7 +10,8 @@ from itertools import pairwise
 from operator import itemgetter
 
 from epochcost.analysis.rows import usual_currency
-from epochcost.cost import Usage, share
+from epochcost.cost.bill import share
+from epochcost.cost.lines import Usage
 from epochcost.errors import InputError
 from epochcost.specs.catalogue import Catalogue, current_prices, supersedes
 from epochcost.specs.hardware import Hardware

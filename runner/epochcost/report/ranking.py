@@ -21,7 +21,9 @@ from epochcost.analysis.odds import Odds
 from epochcost.analysis.representatives import UNSTABLE
 from epochcost.analysis.rows import Row, by_stack, odds_of, ranking
 from epochcost.analysis.token_answers import TokenAnswer
-from epochcost.cost import Candidate, Estimate, Time, compare
+from epochcost.cost import compare
+from epochcost.cost.compare import Candidate
+from epochcost.cost.estimate import Estimate, Time
 from epochcost.cost.owned import energy_per_hour
 from epochcost.report.wording import render_ratio
 from epochcost.specs.api import MILLION

@@ -15,7 +15,7 @@ from markupsafe import Markup
 from epochcost import units
 from epochcost.analysis.odds import odds_sentence, scenarios
 from epochcost.analysis.rows import GOAL_NAMES
-from epochcost.cost import Unpriced
+from epochcost.cost.estimate import Unpriced
 from epochcost.cost.owned import energy_per_hour
 from epochcost.errors import InputError
 from epochcost.report import wording

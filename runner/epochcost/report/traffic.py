@@ -22,7 +22,7 @@ from epochcost.analysis.tokens import (
     token_seconds,
 )
 from epochcost.analysis.traffic import MOST_FIRSTS, DeviceTiming, predicted_timings
-from epochcost.cost import Time
+from epochcost.cost.estimate import Time
 from epochcost.cost.money import exact_arithmetic
 from epochcost.cost.program import answers_program
 from epochcost.cost.tracing import maximum, symbol, where

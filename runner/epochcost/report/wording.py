@@ -8,8 +8,9 @@ from decimal import Decimal
 
 from epochcost.analysis.observations import Observation
 from epochcost.analysis.tokens import Requests
-from epochcost.cost import Cost, Estimate, Time, Unpriced, Usage, share
-from epochcost.cost.estimate import WIDEST
+from epochcost.cost.bill import share
+from epochcost.cost.estimate import WIDEST, Cost, Estimate, Time, Unpriced
+from epochcost.cost.lines import Usage
 from epochcost.report.list_prices import hourly
 from epochcost.specs.price import Price
 from epochcost.specs.terms import Billing

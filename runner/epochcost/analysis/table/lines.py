@@ -12,7 +12,7 @@ from epochcost.analysis.machines import Machine, published_machine
 from epochcost.analysis.observations import Goal, Observation
 from epochcost.analysis.rows import Row, mark_of
 from epochcost.analysis.serving import ServingRow
-from epochcost.cost import Cost, Estimate, Time, Unpriced
+from epochcost.cost.estimate import Cost, Estimate, Time, Unpriced
 from epochcost.results.served import LoadGenRun
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.price import Price

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
-from epochcost.cost import Estimate, Time
+from epochcost.cost.estimate import Estimate, Time
 from epochcost.report.charts import theme
 from epochcost.report.charts.data import ChartData, Ends
 from epochcost.report.tables import Table

@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Annotated, Any
 
 from epochcost.analysis.accuracy import AccuracyTraining
-from epochcost.cost import Estimate
+from epochcost.cost.estimate import Estimate
 from epochcost.report.charts import axes, theme
 from epochcost.report.charts.data import ChartData, Ends, Shown, distinct
 from epochcost.report.charts.figure import LEAST_POINTS, Figure, day_range

@@ -16,7 +16,7 @@ from epochcost.analysis.finetune import SOFTWARE, FinetuneAnswer
 from epochcost.analysis.observations import Goal, Stack
 from epochcost.analysis.odds import seed_of_observation
 from epochcost.analysis.rows import Row, by_stack
-from epochcost.cost import Time
+from epochcost.cost.estimate import Time
 from epochcost.cost.jobs import million_program, serving_program, training_program
 from epochcost.cost.program import bill_program, share_program
 from epochcost.cost.spot import can_be_interrupted, interrupted_at

@@ -15,7 +15,7 @@ from epochcost.analysis.observations import Workload
 from epochcost.analysis.prediction_trust import headline
 from epochcost.analysis.token_answers import TokenAnswer
 from epochcost.analysis.tokens import MOST_BUSY
-from epochcost.cost import Estimate
+from epochcost.cost.estimate import Estimate
 from epochcost.report import wording
 from epochcost.report.escape import one_line
 from epochcost.report.list_prices import list_prices, most_rented, moved_prices

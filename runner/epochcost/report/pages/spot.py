@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from epochcost.analysis.replays import on_demand_per_hour, play
-from epochcost.cost import Usage, quote
+from epochcost.cost.bill import quote
+from epochcost.cost.lines import Usage
 from epochcost.cost.spot import SHOWN_RATES, can_be_interrupted, interrupted_at
 from epochcost.errors import InputError
 from epochcost.report.pages.page import Page, Report
