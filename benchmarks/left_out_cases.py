@@ -22,7 +22,7 @@ from epochcost.predict.decoders.doubts import doubted_token_rows, doubted_traini
 from epochcost.predict.decoders.rows import catalogue_lines, token_rows
 from epochcost.predict.decoders.training_rows import training_rows
 from epochcost.predict.design import Devices, precision_of
-from epochcost.predict.learnt import Doubt, doubted_rows, learnt_rates, placed_table
+from epochcost.predict.learnt import doubted_rows, learnt_rates, placed_table
 from epochcost.predict.rates import read_rates
 from epochcost.predict.withheld import Tried, errors_of, tried
 from epochcost.specs.catalogue import Catalogue
@@ -70,13 +70,16 @@ def unknown_names(catalogue: Catalogue, devices: Devices) -> Iterator[tuple[Path
 
 def print_doubts(catalogue: Catalogue, devices: Devices) -> None:
     """Print each row that is excluded from learning, and the reason."""
-    doubts: list[Doubt] = []
     for table in catalogue.tables_of("examples"):
-        doubts += doubted_rows(placed_table(catalogue, table, devices), devices).values()
-    doubts += doubted_token_rows(token_rows(catalogue)).values()
-    doubts += doubted_training_rows(training_rows(catalogue)).values()
-    for doubt in doubts:
-        print(f"{doubt.where}: {doubt.reason}")
+        rates = placed_table(catalogue, table, devices)
+        for at, reason in doubted_rows(rates, devices).items():
+            print(f"{rates[at].rate.where}: {reason}")
+    served = token_rows(catalogue)
+    for at, reason in doubted_token_rows(served).items():
+        print(f"{served[at].line.where}: {reason}")
+    trained = training_rows(catalogue)
+    for at, reason in doubted_training_rows(trained).items():
+        print(f"{trained[at].line.where}: {reason}")
     for (path, kind, name), rows in Counter(unknown_names(catalogue, devices)).items():
         print(f"{path}: {render_count(rows, 'row')} of {name!r}: no {kind} has this name")
 

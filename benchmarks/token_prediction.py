@@ -129,6 +129,7 @@ def main() -> None:
     skipped = Counter(line.cells["chip"] for line in lines if line.form and line.device is None)
     left_out = options.held_out or options.leave_out
     learnt, doubts = sound_rows(published), doubted_token_rows(observed)
+    doubted = [f"{observed[at].line.where}: {reason}" for at, reason in doubts.items()]
     observed = tuple(row for at, row in enumerate(observed) if at not in doubts)
     if options.held_out:
         cases = list(_full_load_cases(learnt, observed))
@@ -146,7 +147,7 @@ def main() -> None:
         errors_of(cases) if cases else None,
         dict(skipped),
         dict(unknown),
-        [f"{doubt.where}: {doubt.reason}" for doubt in doubts.values()],
+        doubted,
     )
     print(json.dumps(asdict(report), indent=2) if options.json else "\n".join(_table(report)))
 

@@ -218,14 +218,12 @@ def share(part: Decimal | float, sign: str = "", decimals: int | None = None) ->
     return f"{percent:{sign}.{whole if decimals is None else f'{decimals}f'}} %"
 
 
-def kilowatt_hours(energy: Decimal) -> str:
-    """Format ``energy`` in kWh with three significant digits; below 1 kWh, the unit is Wh."""
-    return f"{rounded(energy)} kWh" if energy >= 1 else f"{rounded(float(energy) * 1000)} Wh"
+def thousands(value: Decimal, unit: str) -> str:
+    """Format a quantity in thousands of ``unit`` with three significant digits, such as "1.5 kg".
 
-
-def kilograms(mass: Decimal) -> str:
-    """Format ``mass`` in kg with three significant digits; below 1 kg, the unit is g."""
-    return f"{rounded(mass)} kg" if mass >= 1 else f"{rounded(float(mass) * 1000)} g"
+    Below a thousand, the prefix is left out: "500 g".
+    """
+    return f"{rounded(value)} k{unit}" if value >= 1 else f"{rounded(float(value) * 1000)} {unit}"
 
 
 def memory(size_bytes: float) -> str:

@@ -12,11 +12,11 @@ from epochcost.analysis.arithmetic import arithmetic_of_model
 from epochcost.analysis.estimates import trains_large_models
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.observations import Observation
-from epochcost.analysis.predictable import Learnt, Place, place_of
+from epochcost.analysis.predictable import Place, place_of
 from epochcost.analysis.predicted import Predictions, predict_times
 from epochcost.cost.flops import peak_flops, time_of_large_models, training_flops
 from epochcost.predict.design import Devices
-from epochcost.predict.process import Scales
+from epochcost.predict.forecast import Forecaster
 
 # Language models, which are estimated from FLOPs too.
 _LANGUAGE = ("gpt2", "bert-base", "bert-large-128", "bert-1.5b")
@@ -117,8 +117,8 @@ def test_another_precision_is_predicted_on_request(own_inputs: Inputs) -> None:
 def test_a_machine_may_have_less_memory_than_its_device(own_inputs: Inputs) -> None:
     """The accelerator memory that a machine's spec states counts, not that of its device."""
     catalogue = own_inputs.catalogue
-    evidence = Learnt((), Devices(catalogue.devices.values()), Scales())
-    place = place_of(catalogue.hardware["g6e.xlarge"], evidence)
+    forecaster = Forecaster((), Devices(catalogue.devices.values()))
+    place = place_of(catalogue.hardware["g6e.xlarge"], forecaster)
     assert isinstance(place, Place)
     assert (place.memory_gib, place.device.memory_gib) == (Decimal("44.7"), 45)
 

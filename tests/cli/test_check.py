@@ -212,7 +212,7 @@ def test_observations_are_read_to_the_last_row(project: Path) -> None:
     (folder / "others.csv").write_text(table + "\n", encoding="utf-8")
     ended = check(project, "specs/observations")
     assert ended.stdout.splitlines() == [
-        "specs/observations/others.csv:3:1: value: expected a number, got 'fast'",
+        "specs/observations/others.csv:3:1: value: expected a number above 0, got 'fast'",
         "specs/observations/others.csv:4:1: value: expected a number above 0, got '-1'",
     ]
 

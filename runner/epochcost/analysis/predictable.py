@@ -7,8 +7,8 @@ from decimal import Decimal
 
 from epochcost.analysis.rates import cpu_of
 from epochcost.plan.variant import CUDA_12_RUNTIME, declared_obstacle
-from epochcost.predict.design import Devices, Placed
-from epochcost.predict.process import Scales
+from epochcost.predict.design import Devices
+from epochcost.predict.forecast import Forecaster
 from epochcost.specs.hardware import Device, Hardware
 from epochcost.specs.target import PINNED_RUNTIME
 
@@ -29,37 +29,28 @@ class Place:
     doubt: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Learnt:
-    """Known rates of GPUs or of CPUs, in examples a second, and the devices.
+def place_of(hardware: Hardware, forecaster: Forecaster) -> Place | str:
+    """The devices of a machine, or the reason why nothing is predicted for the machine.
 
-    Predictions learn from ``rates`` by a Gaussian process with the hyperparameters ``scales``.
+    ``forecaster`` learns from published rates of GPUs or of CPUs, depending on the machine.
     """
-
-    rates: tuple[Placed, ...]
-    devices: Devices
-    scales: Scales
-
-
-def place_of(hardware: Hardware, evidence: Learnt) -> Place | str:
-    """The devices of a machine, or the reason why nothing is predicted for the machine."""
     if hardware.accelerators:
-        return _accelerated(hardware, evidence)
+        return _accelerated(hardware, forecaster.devices)
     device = cpu_of(hardware)
     if isinstance(device, str):
         return device
-    if not evidence.rates:
+    if not forecaster.published:
         return "too few CPUs with published times"
     if hardware.memory_gib is None:
         return "its memory is not known"
     return Place(hardware, device, 1, hardware.memory_gib, runtime_name(PINNED_RUNTIME))
 
 
-def _accelerated(hardware: Hardware, evidence: Learnt) -> Place | str:
+def _accelerated(hardware: Hardware, devices: Devices) -> Place | str:
     if len(hardware.accelerators) > 1:
         return "accelerators of several kinds"
     (accelerator,) = hardware.accelerators
-    device = evidence.devices.named(accelerator.name)
+    device = devices.named(accelerator.name)
     if device is None:
         return f"no published time of a {accelerator.name}"
     runtimes = (PINNED_RUNTIME, CUDA_12_RUNTIME)

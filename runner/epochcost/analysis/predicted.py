@@ -26,14 +26,14 @@ from epochcost.analysis.observations import (
     Workload,
     epoch_time,
 )
-from epochcost.analysis.predictable import Learnt, Place, place_of
+from epochcost.analysis.predictable import Place, place_of
 from epochcost.analysis.rates import cpu_rates, gpu_rates, models_with_rates
 from epochcost.cost.estimate import Time
 from epochcost.graphs.profile import Profile
 from epochcost.predict.design import Devices, Precision, computes_in, usual_precision
 from epochcost.predict.forecast import Forecast, Forecaster, Question, as_rate, has_kin
 from epochcost.predict.learnt import learnt_rates
-from epochcost.predict.process import OF_CPUS, POOLED, Matrix, block_diagonal
+from epochcost.predict.process import OF_CPUS, Matrix, block_diagonal
 from epochcost.predict.published import Program, nearest_program, software_of
 from epochcost.predict.rates import Rate
 from epochcost.specs.catalogue import Catalogue
@@ -165,32 +165,32 @@ def _tasks_by_device(
     profiles = profiles_of(inputs, (*models_with_rates(inputs), *(model.id for model in chosen)))
     gpus = Devices(catalogue.devices.values())
     cpu_known, cpus = cpu_rates(inputs, profiles)
-    evidence = {
-        "cuda": Learnt(learnt_rates(catalogue, gpus, inputs.cache), gpus, POOLED),
-        "cpu": Learnt(cpu_known, cpus, OF_CPUS),
+    gpu_known = learnt_rates(catalogue, gpus, inputs.cache)
+    forecasters = {
+        "cuda": Forecaster(gpu_known, gpus, cache=inputs.cache),
+        "cpu": Forecaster(cpu_known, cpus, scales=OF_CPUS, cache=inputs.cache),
     }
     hardware = catalogue.hardware
-    machines = {name: place_of(spec, evidence[spec.device]) for name, spec in hardware.items()}
+    machines = {name: place_of(spec, forecasters[spec.device]) for name, spec in hardware.items()}
     without = [NoTime(name, why) for name, why in machines.items() if isinstance(why, str)]
     places = [place for place in machines.values() if isinstance(place, Place)]
-    for kind, rates in evidence.items():
+    for kind, forecaster in forecasters.items():
         here = [place for place in places if place.hardware.device == kind]
         tasks: list[_PredictionTask] = []
         for model in chosen:
             profile = profiles.get(model.id)
-            if profile is None or not has_kin(profile, rates.rates):
+            if profile is None or not has_kin(profile, forecaster.published):
                 without.append(
                     NoTime(model.id, _reason_why_unpredicted(kind, profile), device=kind)
                 )
                 continue
-            published = rates.rates if with_programs and kind == "cuda" else ()
+            published = forecaster.published if with_programs and kind == "cuda" else ()
             nearest = cache(partial(nearest_program, model.task, profile, published))
             questions, unasked = _tasks_and_missing_times(model, profile, here, nearest, precision)
             tasks += questions
             without += unasked
-        yield _TasksOfDevice(
-            tasks, _forecaster_with_measurements(inputs, rates, profiles, tasks), tuple(without)
-        )
+        learnt = _with_measurements(forecaster, inputs, profiles, tasks)
+        yield _TasksOfDevice(tasks, learnt, tuple(without))
         without = []
 
 
@@ -212,9 +212,9 @@ def profiles_of(inputs: Inputs, names: Iterable[str]) -> dict[str, Profile]:
     return {name: graph.profile for name, graph in counted.items() if graph and graph.profile}
 
 
-def _forecaster_with_measurements(
+def _with_measurements(
+    forecaster: Forecaster,
     inputs: Inputs,
-    evidence: Learnt,
     profiles: Mapping[str, Profile],
     tasks: Sequence[_PredictionTask],
 ) -> Forecaster:
@@ -223,9 +223,9 @@ def _forecaster_with_measurements(
         rate
         for place in {task.place.hardware.id: task.place for task in tasks}.values()
         if place.hardware.id in machines
-        for rate in gpu_rates(inputs, place.hardware, place.device, profiles, evidence.rates)
+        for rate in gpu_rates(inputs, place.hardware, place.device, profiles, forecaster.published)
     ]
-    return Forecaster(evidence.rates, evidence.devices, measured, evidence.scales, inputs.cache)
+    return replace(forecaster, measured=measured)
 
 
 def _precise_forecasts(

@@ -55,7 +55,7 @@ from epochcost.specs.study import Mode
 # A rate of our own; a question has the other facts.
 _OWN = Rate(
     source="epochcost", model="", task="", mode="", precision="", batch=None, size="", software="",
-    accelerator="", count=1, machine="", unit="samples/s", per_second=1.0, file="", path="", line=0,
+    accelerator="", count=1, unit="samples/s", per_second=1.0, file="", path="", line=0,
 )  # fmt: skip
 # All versions of our runtime are one software: on H100, measured rates of one version say how far
 # the other version is from published software.

@@ -10,7 +10,7 @@ import itertools
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -167,15 +167,7 @@ def _unknown_columns(spec: Path, text: str, columns: Iterable[str]) -> Iterator[
             yield Fault(spec, *key_position(text, ("columns", name)), message)
 
 
-@dataclass(frozen=True, slots=True)
-class Doubt:
-    """A row from which predictions do not learn: its file and line (``where``), and the reason."""
-
-    where: str
-    reason: str
-
-
-def doubted_rows(placed: Sequence[Placed], devices: Devices) -> dict[int, Doubt]:
+def doubted_rows(placed: Sequence[Placed], devices: Devices) -> dict[int, str]:
     """Find the implausible published rates; return a reason for each, by index in ``placed``."""
     doubts = dict(_figures_of_other_devices(placed))
     doubts |= _impossible_speed_ups(placed, doubts.keys())
@@ -185,15 +177,14 @@ def doubted_rows(placed: Sequence[Placed], devices: Devices) -> dict[int, Doubt]
     design = designed([placed[at] for at in sound], devices)
     for at, factor in _contradicted_rows(design):
         rate = placed[sound[at]].rate
-        doubts[sound[at]] = Doubt(
-            rate.where,
+        doubts[sound[at]] = (
             f"{rate.per_second:.4g} a second of {rate.model} on {rate.accelerator}: other rows say "
-            f"{rate.per_second / factor:.4g}",
+            f"{rate.per_second / factor:.4g}"
         )
     return doubts
 
 
-def _figures_of_other_devices(placed: Sequence[Placed]) -> Iterator[tuple[int, Doubt]]:
+def _figures_of_other_devices(placed: Sequence[Placed]) -> Iterator[tuple[int, str]]:
     figures: dict[str, dict[tuple[object, ...], int]] = defaultdict(dict)
     for at, row in enumerate(placed):
         figure = (row.rate.work, row.rate.count, row.rate.per_second)
@@ -205,12 +196,11 @@ def _figures_of_other_devices(placed: Sequence[Placed]) -> Iterator[tuple[int, D
             # Probably the same device under two names.
             if len(shared) >= max(_EQUAL_FIGURES, len(figures[name]) / 2):
                 for key in shared:
-                    at = figures[name][key]
-                    yield at, Doubt(placed[at].rate.where, f"the figure of {earlier} under {name}")
+                    yield figures[name][key], f"the figure of {earlier} under {name}"
 
 
-def _impossible_speed_ups(placed: Sequence[Placed], doubted: Set[int]) -> dict[int, Doubt]:
-    """Find rows with an impossible speed-up by more devices; return doubts by row index.
+def _impossible_speed_ups(placed: Sequence[Placed], doubted: Set[int]) -> dict[int, str]:
+    """Find rows with an impossible speed-up by more devices; return reasons by row index.
 
     Two rows of a workload on the same device contradict each other if m times as many devices are
     over 1.5 · m times as fast. The row with more contradictions is doubted, in a tie both rows.
@@ -228,7 +218,7 @@ def _impossible_speed_ups(placed: Sequence[Placed], doubted: Set[int]) -> dict[i
                 )
     contradictions = Counter(itertools.chain.from_iterable(reasons))
     return {
-        at: Doubt(placed[at].rate.where, reason)
+        at: reason
         for pair, reason in reasons.items()
         for at in pair
         if contradictions[at] == max(contradictions[each] for each in pair)

@@ -53,7 +53,6 @@ class Rate:
     software: str
     accelerator: str
     count: int
-    machine: str
     unit: str
     per_second: float
     file: str
@@ -153,7 +152,6 @@ def _rate(path: Path, line: int, row: Mapping[str, str]) -> Rate:
         software=row["software"],
         accelerator=row["accelerator"],
         count=count,
-        machine=row["machine"],
         unit=unit,
         per_second=value,
         file=row["file"],
@@ -164,11 +162,9 @@ def _rate(path: Path, line: int, row: Mapping[str, str]) -> Rate:
 
 def _profile(row: Mapping[str, str]) -> tuple[tuple[str, str], Profile]:
     names = (field.name for field in fields(Profile) if field.name in row)
-    counts = {name: int(_number(name, row[name])) for name in names}
-    for name, count in counts.items():
-        least = 1 if name in {"flops", "moved", "parameters", "products"} else 0
-        if count < least:
-            raise ValueError(f"{name}: expected a number from {least}, got {row[name]!r}")
+    counts = {name: count_or(name, row[name], 0) for name in names}
+    for name in ("flops", "moved", "parameters", "products"):
+        whole_number(name, row[name])
     return (row["model"], row["size"]), Profile(**counts)
 
 
@@ -187,8 +183,11 @@ def count_or(name: str, text: str, default: int) -> int:
 
 def positive_number(name: str, text: str) -> float:
     """Parse a number above 0; the ValueError for other text names the column ``name``."""
-    value = _number(name, text)
-    if value <= 0:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < math.inf:
         raise ValueError(f"{name}: expected a number above 0, got {text!r}")
     return value
 
@@ -205,16 +204,6 @@ def require_past_date(text: str) -> None:
     if text and day > dt.datetime.now(dt.UTC).date() + dt.timedelta(days=1):
         demand = "date: expected a past year, month or day, such as 2026, 2026-08 or 2026-08-31"
         raise ValueError(f"{demand}, got {text!r}")
-
-
-def _number(name: str, text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise ValueError(f"{name}: expected a number, got {text!r}")
-    return value
 
 
 def without_repeats(rates: Iterable[Rate]) -> tuple[Rate, ...]:

@@ -6,7 +6,7 @@ Forecasts use none of our own measurements. The module ``ratios`` tests ratios o
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -107,8 +107,13 @@ def tried(learnt: Sequence[Placed], devices: Devices, withheld: Withheld) -> tup
     results: list[Forecast | None] = [None] * len(tested)
     for label in sorted(set(names)):
         rest = [row for row in learnt if name(row) != label]
-        rows = [at for at, row_name in enumerate(names) if row_name == label]
-        places = list(_forecastable_indices(tested, rows, rest))
+        editions = {row.rate.edition for row in rest}
+        places = [
+            at
+            for at, row in enumerate(tested)
+            if names[at] == label
+            if row.rate.edition in editions or (row.profile and has_kin(row.profile, rest))
+        ]
         if places:
             forecasts = Forecaster(rest, devices).of([tested[at] for at in places])
             for at, forecast in zip(places, forecasts, strict=True):
@@ -116,16 +121,6 @@ def tried(learnt: Sequence[Placed], devices: Devices, withheld: Withheld) -> tup
                 results[at] = forecast if forecast.low > 0 else None
     roofs = _roofline_errors(design, withheld, names)
     return tuple(map(Tried, names, tested, results, map(float, roofs)))
-
-
-def _forecastable_indices(
-    candidates: Sequence[Placed], indices: Sequence[int], remaining: Sequence[Placed]
-) -> Iterator[int]:
-    editions = {row.rate.edition for row in remaining}
-    for at in indices:
-        profile = candidates[at].profile
-        if candidates[at].rate.edition in editions or (profile and has_kin(profile, remaining)):
-            yield at
 
 
 def _roofline_errors(design: Design, withheld: Withheld, names: Sequence[str]) -> Vector:

@@ -219,7 +219,7 @@ def test_processors_are_told_from_accelerators_by_name() -> None:
     ("cells", "message"),
     [
         ("aws,m,xeon,,c,4,0.1,2,1,,", "threads_per_core: expected a whole number, got '0.1'"),
-        ("aws,m,xeon,,c,4,2,two,1,,", "cores_per_socket: expected a number, got 'two'"),
+        ("aws,m,xeon,,c,4,2,two,1,,", "cores_per_socket: expected a number above 0, got 'two'"),
     ],
 )
 def test_a_table_of_processors_with_a_wrong_count(tmp_path: Path, cells: str, message: str) -> None:

@@ -206,14 +206,17 @@ def test_software_is_a_family_without_its_version() -> None:
 @pytest.mark.parametrize(
     ("cells", "message"),
     [
-        ({"value": "fast"}, "value: expected a number, got 'fast'"),
+        ({"value": "fast"}, "value: expected a number above 0, got 'fast'"),
         ({"count": "-1"}, "count: expected a number above 0, got '-1'"),
         ({"count": "0"}, "count: expected a number above 0, got '0'"),
         ({"count": "1.5"}, "count: expected a whole number, got '1.5'"),
         ({"count": "", "tensor_parallel": "4"}, "count: expected the number of devices beside ten"),
-        ({"input_tokens": "1k"}, "input_tokens: expected a number, got '1k'"),
-        ({"concurrency": "sixteen"}, "concurrency: expected a number, got 'sixteen'"),
-        ({"mode": "train", "sequence_or_image": "2k"}, "sequence_or_image: expected a number, got"),
+        ({"input_tokens": "1k"}, "input_tokens: expected a number above 0, got '1k'"),
+        ({"concurrency": "sixteen"}, "concurrency: expected a number above 0, got 'sixteen'"),
+        (
+            {"mode": "train", "sequence_or_image": "2k"},
+            "sequence_or_image: expected a number above 0, got",
+        ),
         ({"precision": "Q5_K_M"}, 'precision: expected a text with one of "fp32", "bf16", "fp8", '),
         ({"precision": ""}, "precision: expected a text with one of"),
         ({"date": "soon"}, "date: expected a past year, month or day, such as 2026, 2026-08 or"),

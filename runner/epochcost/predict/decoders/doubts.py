@@ -13,7 +13,6 @@ from itertools import pairwise
 
 from epochcost.predict.decoders.rows import Precision, ServingQuestion, TokenRow
 from epochcost.predict.decoders.training_rows import TrainingRow
-from epochcost.predict.learnt import Doubt
 from epochcost.specs.hardware import Device
 from epochcost.statistics import group_by
 
@@ -42,7 +41,7 @@ def sound_rows(rows: Sequence[TokenRow]) -> tuple[TokenRow, ...]:
     return tuple(row for at, row in enumerate(rows) if at not in doubts)
 
 
-def doubted_token_rows(rows: Sequence[TokenRow]) -> Mapping[int, Doubt]:
+def doubted_token_rows(rows: Sequence[TokenRow]) -> Mapping[int, str]:
     """Implausible serving measurements with the reasons, by index in ``rows``."""
     reasons = {at: reason for at, row in enumerate(rows) if (reason := _reason_if_impossible(row))}
     for places in group_by(range(len(rows)), lambda at: _program(rows[at])).values():
@@ -52,7 +51,7 @@ def doubted_token_rows(rows: Sequence[TokenRow]) -> Mapping[int, Doubt]:
             reasons = dict.fromkeys(places, reason) | reasons
     for at, reason in (*_rows_with_start_up(rows), *_repeated_rows(rows)):
         reasons.setdefault(at, reason)
-    return {at: Doubt(rows[at].line.where, reason) for at, reason in sorted(reasons.items())}
+    return dict(sorted(reasons.items()))
 
 
 def _program(row: TokenRow) -> Hashable:
@@ -95,7 +94,7 @@ def _batch_seconds(row: TokenRow) -> float:
     return row.question.output * (row.seconds or 0.0)
 
 
-def doubted_training_rows(rows: Sequence[TrainingRow]) -> Mapping[int, Doubt]:
+def doubted_training_rows(rows: Sequence[TrainingRow]) -> Mapping[int, str]:
     """Implausible training measurements with the reasons, by index in ``rows``."""
     doubts = {}
     for at, row in enumerate(rows):
@@ -104,7 +103,7 @@ def doubted_training_rows(rows: Sequence[TrainingRow]) -> Mapping[int, Doubt]:
         needed = operations * question.form.active_parameters * row.tokens_per_second
         share = needed / (question.count * peak_flops(question.device, question.precision))
         if share > _MOST_OF_THE_PEAK:
-            doubts[at] = Doubt(row.line.where, f"needs {share:.2f} of the peak of its devices")
+            doubts[at] = f"needs {share:.2f} of the peak of its devices"
     return doubts
 
 
@@ -127,22 +126,18 @@ def _reason_if_impossible(row: TokenRow) -> str | None:
     device, count = row.question.device, row.line.devices
     if not isinstance(device, Device):
         return None
-    peak = _least_operations_per_second(row) / (count * peak_flops(device, row.question.precision))
-    if peak > 1:
-        return f"needs {peak:.2f} of the peak of its devices"
-    bandwidth = _least_bytes_per_second(row, device) / (
-        count * float(device.memory_gb_per_second) * 1e9
-    )
-    return (
-        f"needs {bandwidth:.2f} of the memory bandwidth of its devices" if bandwidth > 1 else None
-    )
+    peak = _least_operations_per_second(row) / peak_flops(device, row.question.precision)
+    bandwidth = _least_bytes_per_second(row, device) / float(device.memory_gb_per_second) / 1e9
+    for share, of in ((peak / count, "peak"), (bandwidth / count, "memory bandwidth")):
+        if share > 1:
+            return f"needs {share:.2f} of the {of} of its devices"
+    return None
 
 
 def _least_operations_per_second(row: TokenRow) -> float:
     if row.seconds is None:
-        return _operations_of_step(replace(row.question, sequences=1)) * (
-            row.tokens_per_second or 0
-        )
+        one = replace(row.question, sequences=1)
+        return _operations_of_step(one) * (row.tokens_per_second or 0)
     return _operations_of_step(row.question) / row.seconds
 
 

@@ -293,7 +293,7 @@ class _Timing(NamedTuple):
 def _timing_of_line(line: Line) -> _Timing | None:
     cells, value = line.cells, positive_number("value", line.cells["value"])
     metric, task = cells["metric"], cells["task"]
-    prompt, output = line.count_of("input_tokens", 0), line.count_of("output_tokens", 0)
+    prompt = line.count_of("input_tokens", 0)
     load = cells["concurrency"] or cells["batch"]
     at_once = positive_number("concurrency", load) if load else None
     alone = at_once is not None and at_once < _SEVERAL
@@ -312,17 +312,13 @@ def _timing_of_line(line: Line) -> _Timing | None:
         return _Timing("first", together, prompt * together / value, value) if prompt else None
     if metric.startswith("decode"):
         return _Timing("token", at_once or 1.0, (at_once or 1.0) / value, value)
-    return _timing_under_load(cells, value, prompt, output, at_once)
+    return _timing_under_load(line, value, at_once)
 
 
-def _timing_under_load(
-    cells: Mapping[str, str],
-    value: float,
-    prompt: int,
-    output: int,
-    at_once: float | None,
-) -> _Timing | None:
-    metric, online = cells["metric"], cells["task"].startswith("online")
+def _timing_under_load(line: Line, value: float, at_once: float | None) -> _Timing | None:
+    cells, metric = line.cells, line.cells["metric"]
+    prompt, output = line.count_of("input_tokens", 0), line.count_of("output_tokens", 0)
+    online = cells["task"].startswith("online")
     if not metric.startswith(("output throughput", "total throughput")):
         return None
     if metric.startswith("total"):
