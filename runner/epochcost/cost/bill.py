@@ -11,7 +11,6 @@ from epochcost.cost.lines import Line, Quote, Usage
 from epochcost.cost.money import exact_arithmetic, quantized, require_currency
 from epochcost.cost.owned import owned_lines, owned_units
 from epochcost.cost.rented import (
-    ChargedMachines,
     RentedUsage,
     compute_charge,
     hourly_lines,
@@ -118,8 +117,8 @@ def quote_at_rate(
             raise InputError("egress: expected a price plan with a price per GB, got a bare rate")
         used = usage.duration_seconds
         schedule = Schedule(used, Decimal(0), round_up(used, billing), used)
-        charged = ChargedMachines(usage.machines, [compute_charge(rate_per_hour)])
-        lines = tuple(hourly_lines([charged], schedule, usage.machines))
+        charge = compute_charge(rate_per_hour, usage.machines)
+        lines = tuple(hourly_lines([charge], schedule, usage.machines))
         elapsed = schedule.elapsed_seconds * usage.runs
     return Quote(lines, currency, None, assumed=False, elapsed_seconds=elapsed)
 

@@ -327,7 +327,5 @@ def _machines_are_alike(catalogue: Catalogue, owned: Price, candidate: Price) ->
 
 
 def _accelerator_counts(catalogue: Catalogue, hardware: str) -> Counter[str]:
-    numbers: Counter[str] = Counter()
-    for gpu in catalogue.machine(hardware).accelerators:
-        numbers[gpu.name] += gpu.count
-    return numbers
+    accelerators = catalogue.machine(hardware).accelerators
+    return Counter(gpu.name for gpu in accelerators for _ in range(gpu.count))

@@ -8,7 +8,7 @@ this month has 730 hours and begins with the job. Call the functions within `exa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 
 from epochcost.cost.lines import Line
@@ -30,31 +30,35 @@ class HourlyCharge:
     """A charge for an hour of a machine: ``rate`` times ``units``, with 18 decimals.
 
     Premiums, in percent of other charges, refer to a charge by ``name``. The bill shows ``label``.
+    ``machines`` is the number of machines that are charged, counted anew in each run.
     """
 
     name: str
     label: str
     rate: Decimal
     units: Decimal = Decimal(1)
-
-    @property
-    def unit(self) -> str:
-        """Unit of the rate: "hour" for a charge with 1 unit, else "unit-hour"."""
-        return "hour" if self.units == 1 else "unit-hour"
+    machines: Count = 1
 
     @property
     def hourly(self) -> Decimal:
-        """The charge for an hour, with 18 decimals."""
-        return self.rate if self.units == 1 else quantized(self.rate * self.units)
+        """The charge for an hour of one machine, with 18 decimals."""
+        return quantized(self.rate * self.units)
 
-    def amount(self, seconds: Decimal) -> Decimal:
-        """The charge for ``seconds``; a longer time never costs less, even in the last decimal."""
-        return quantized(self.rate * self.units * seconds / SECONDS_PER_HOUR)
+    def line(self, seconds: Decimal) -> Line:
+        """The line of the bill if each machine runs for ``seconds``.
+
+        A longer time never costs less, even in the last decimal.
+        """
+        unit = "hour" if self.units == 1 else "unit-hour"
+        hours = quantized(_hours(seconds * self.units) * self.machines)
+        amount = quantized(self.rate * self.units * seconds / SECONDS_PER_HOUR)
+        return Line(self.label, hours, unit, self.rate, quantized(amount * self.machines))
 
 
-def compute_charge(rate_per_hour: Decimal) -> HourlyCharge:
-    """A charge for the machine alone; raises InputError for a rate below 1e-18 or not finite."""
-    return HourlyCharge(COMPUTE, f"{COMPUTE}, used", quantized_positive(rate_per_hour))
+def compute_charge(rate_per_hour: Decimal, machines: Count = 1) -> HourlyCharge:
+    """A charge for machines alone; raises InputError for a rate below 1e-18 or not finite."""
+    rate = quantized_positive(rate_per_hour)
+    return HourlyCharge(COMPUTE, f"{COMPUTE}, used", rate, machines=machines)
 
 
 def hourly_charges(price: Price) -> tuple[HourlyCharge, ...]:
@@ -109,38 +113,12 @@ class RentedUsage:
         return self.count * self.runs
 
 
-@dataclass(frozen=True, slots=True)
-class ChargedMachines:
-    """A number of machines, counted anew in each run, and the charges for an hour of one."""
+def job_charges(price: Price, usage: RentedUsage) -> Iterator[HourlyCharge]:
+    """Yield all hourly charges of a job, each with the number of machines over all runs.
 
-    machines: Count
-    charges: Sequence[HourlyCharge]
-
-    @property
-    def hourly(self) -> Decimal:
-        """The sum of the charges for an hour of one machine."""
-        return sum((charge.hourly for charge in self.charges), _ZERO)
-
-    def cost(self, seconds: Decimal) -> Decimal:
-        """The sum of the charges if each of these machines runs for ``seconds``."""
-        return sum((line.amount for line in self.lines(seconds)), _ZERO)
-
-    def lines(self, seconds: Decimal) -> Iterator[Line]:
-        """A line of the bill for each charge, if each of these machines runs for ``seconds``."""
-        for charge in self.charges:
-            hours = _hours(seconds if charge.units == 1 else seconds * charge.units)
-            amount = quantized(charge.amount(seconds) * self.machines)
-            quantity = quantized(hours * self.machines)
-            yield Line(charge.label, quantity, charge.unit, charge.rate, amount)
-
-
-def charged_machines(price: Price, usage: RentedUsage) -> Iterator[ChargedMachines]:
-    """Yield groups of hourly charges, each with the number of machines for which they are billed.
-
-    The number is the sum over all runs. Usually, a single group has all charges. A commitment with
-    an on-demand price covers a number of machines, which are charged even if unused. Then the
-    covered machines, further machines at the on-demand price, and the components of all used
-    machines are in different groups.
+    Usually, all charges have the same number. A commitment with an on-demand price covers a number
+    of machines, which are charged even if unused. Then the covered machines, further machines at
+    the on-demand price, and the components of all used machines have different numbers.
     """
     charges, terms = hourly_charges(price), price.commitment
     groups = [(usage.count, charges)]
@@ -149,8 +127,8 @@ def charged_machines(price: Price, usage: RentedUsage) -> Iterator[ChargedMachin
         some = _commitment_groups(terms, usage.count, terms.on_demand_hourly)
         groups = [*some, (usage.count, others)]
     for number, group in groups:
-        if group and not is_zero(number):
-            yield ChargedMachines(number * usage.runs, group)
+        if not is_zero(number):
+            yield from (replace(charge, machines=number * usage.runs) for charge in group)
 
 
 def _commitment_groups(
@@ -221,8 +199,8 @@ def job_lines(
     disk, may have its own billing rule; ``lay_out`` computes the job's schedule under this rule.
     """
     discount = discounted_seconds(schedule.billed_seconds, usage.runs, price.month_shares)
-    charged = tuple(charged_machines(price, usage))
-    yield from hourly_lines(charged, schedule, usage.machines, discount)
+    charges = tuple(job_charges(price, usage))
+    yield from hourly_lines(charges, schedule, usage.machines, discount)
     yield from _non_hourly_component_lines(price, schedule, usage, lay_out)
     charge = price.start.failure_charge
     if not is_zero(schedule.failures) and charge > 0:
@@ -231,7 +209,7 @@ def job_lines(
 
 
 def hourly_lines(
-    charged: Sequence[ChargedMachines],
+    charges: Sequence[HourlyCharge],
     schedule: Schedule,
     machines: Count,
     discounted: Decimal = _ZERO,
@@ -240,19 +218,18 @@ def hourly_lines(
 
     The last line subtracts the price of the seconds ``discounted`` for sustained use, if any.
     """
-    if not charged:
+    if not charges:
         return
     so_far = schedule.used_seconds
-    used = [line for group in charged for line in group.lines(so_far)]
+    used = [charge.line(so_far) for charge in charges]
     yield from used
     cost = sum((line.amount for line in used), _ZERO)
+    rate = sum((charge.hourly * charge.machines for charge in charges), _ZERO) / machines
     # Amounts are differences of totals. Lines that are rounded separately could lower the bill by
     # one unit of the last decimal as time grows.
     for label, until in _billed_totals_after_work(schedule, discounted):
         hours = (_hours(until) - _hours(so_far)) * machines
-        before, cost = cost, sum((group.cost(until) for group in charged), _ZERO)
-        rates = [group.hourly * group.machines for group in charged]
-        rate = charged[0].hourly if len(charged) == 1 else sum(rates, _ZERO) / machines
+        before, cost = cost, sum((charge.line(until).amount for charge in charges), _ZERO)
         yield Line(label, hours, "hour", quantized(rate), cost - before)
         so_far = until
 
