@@ -10,18 +10,8 @@ from functools import partial
 from epochcost.cost.lines import Line, Quote, Usage
 from epochcost.cost.money import exact_arithmetic, quantized, require_currency
 from epochcost.cost.owned import owned_lines, owned_units
-from epochcost.cost.rented import (
-    RentedUsage,
-    compute_charge,
-    hourly_lines,
-    job_lines,
-)
-from epochcost.cost.schedule import (
-    Schedule,
-    expected_schedule,
-    schedule_quantile,
-    shared_schedule,
-)
+from epochcost.cost.rented import RentedUsage, compute_charge, hourly_lines, job_lines
+from epochcost.cost.schedule import Schedule, expected_schedule, schedule_quantile, shared_schedule
 from epochcost.cost.spot import round_up
 from epochcost.errors import InputError
 from epochcost.specs.price import Price

@@ -104,15 +104,11 @@ def _fingerprint(claim: Claim) -> Iterator[str]:
 
 def edited_environment(environment: Environment) -> Iterator[str]:
     """Yield a message if the fingerprint is not the hash of the stored host."""
-    memory_bytes = environment.memory_bytes
-    if memory_bytes is None:
-        yield "memory_bytes: expected the machine's memory, a part of its fingerprint, got none"
-        return
     derived = fingerprint(
         environment.cpu,
         environment.physical_cores,
         environment.logical_cpus,
-        memory_bytes,
+        environment.memory_bytes,
         environment.gpus,
     )
     if environment.fingerprint != derived:

@@ -112,11 +112,11 @@ def fingerprint(
     cpu: str | None,
     physical_cores: int | None,
     logical_cpus: int,
-    memory_bytes: int,
+    memory_bytes: int | None,
     gpus: tuple[Gpu, ...],
 ) -> str:
     """Hash CPU, cores, memory (rounded to GiB) and GPUs, not drivers, to 16 hexadecimal digits."""
-    parts = [cpu, physical_cores, logical_cpus, round(memory_bytes / _GIB)]
+    parts = [cpu, physical_cores, logical_cpus, round((memory_bytes or 0) / _GIB)]
     parts += [f"{gpu.name}/{round((gpu.memory_bytes or 0) / _GIB)}" for gpu in gpus]
     return hashlib.sha256("|".join(map(str, parts)).encode()).hexdigest()[:16]
 

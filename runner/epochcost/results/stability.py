@@ -17,15 +17,7 @@ from epochcost.results.records import Measurement, Pinning, Result
 from epochcost.units import seconds, share
 
 Cause = Literal[
-    "others",
-    "steal",
-    "quota",
-    "throttling",
-    "few",
-    "timer",
-    "threads",
-    "process",
-    "rounds",
+    "others", "steal", "quota", "throttling", "few", "timer", "threads", "process", "rounds"
 ]
 
 _DISTURBANCES: frozenset[Cause] = frozenset({"others", "steal", "quota"})

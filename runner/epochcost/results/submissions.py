@@ -103,10 +103,7 @@ class _CheckContext:
 
 
 def check_results(
-    catalogue: Catalogue,
-    root: Path,
-    paths: Sequence[Path] = (),
-    now: dt.datetime | None = None,
+    catalogue: Catalogue, root: Path, paths: Sequence[Path] = (), now: dt.datetime | None = None
 ) -> ResultsCheck:
     """Check the result files in ``paths``, or without paths all result files below ``root``.
 
