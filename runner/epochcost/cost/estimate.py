@@ -129,11 +129,6 @@ class MachineTime:
     machines: int = 1
     serving: bool = False
 
-    @property
-    def machine(self) -> tuple[int | None, bool]:
-        """``vcpus`` and ``accelerated``, on which prices may depend."""
-        return self.vcpus, self.accelerated
-
     def usage(self, seconds: Decimal | None = None) -> Usage:
         """The usage to bill if the job takes ``seconds``; the default is the mean time."""
         duration = self.time.mean if seconds is None else seconds

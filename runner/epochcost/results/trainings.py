@@ -127,17 +127,16 @@ class Trainings(HostSidecar):
 
 @dataclass(frozen=True)
 class Spread:
-    """Mean, standard deviation, and half the mean's 95 % confidence interval (Student's t)."""
+    """Mean, and half the mean's 95 % confidence interval (Student's t)."""
 
     mean: float
-    deviation: float | None
     half_width: float | None
 
 
 def spread(values: Sequence[float]) -> Spread:
     """The ``Spread`` of one or more values; for a single value only the mean is known."""
-    if len(values) < 2:
-        return Spread(fmean(values), None, None)
-    deviation = stdev(values)
-    half = student_quantile(0.975, len(values) - 1) * deviation / len(values) ** 0.5
-    return Spread(fmean(values), deviation, half)
+    half_width = None
+    if len(values) > 1:
+        quantile = student_quantile(0.975, len(values) - 1)
+        half_width = quantile * stdev(values) / len(values) ** 0.5
+    return Spread(fmean(values), half_width)
