@@ -127,7 +127,8 @@ def test_the_page_on_reviews_lists_every_check() -> None:
     """Names and mistakes of the page's table are those of the code, in its order."""
     page = (ROOT / "docs/how-to/review-a-result.md").read_text("utf-8")
     rows = re.findall(r"^\| ([a-z]+) \| (.+) \|$", page, re.M)[1:]
-    assert rows == [(check.name, check.catches) for check in CHECKS]
+    shown = [(f"_{name}", f"{catches[0].upper()}{catches[1:]}.") for name, catches in rows]
+    assert shown == [(check.__name__, check.__doc__) for check in CHECKS]
 
 
 @pytest.mark.slow

@@ -91,10 +91,10 @@ def test_a_run_of_few_requests_lasts_as_long_as_its_rate_says(
     result = under_load(make_result())
     fields = {"served": record, "wall_seconds": wall_seconds}
     measurement = result.measurement.model_copy(update=fields)
-    (duration,) = (check for check in CHECKS if check.name == "duration")
+    (duration,) = (check for check in CHECKS if check.__name__ == "_duration")
     catalogue = load_catalogue(write_tiny_project(tmp_path / "project"))
     changed = result.model_copy(update={"measurement": measurement})
-    faults = duration.faults(Claim(changed, catalogue, dt.datetime.now(dt.UTC)))
+    faults = duration(Claim(changed, catalogue, dt.datetime.now(dt.UTC)))
     assert any(faults) == refused
 
 

@@ -1,14 +1,15 @@
 """Checks that refuse implausible results; each check detects one kind of honest mistake.
 
-A careful forgery passes; only measuring again reveals it. ``records`` and ``submissions`` check the
-form of a file, and ``sidecar_faults`` checks records that are not results.
+A check yields a message if a result has the mistake that its docstring names. A careful forgery
+passes; only measuring again reveals it. ``records`` and ``submissions`` check the form of a file,
+and ``sidecar_faults`` checks records that are not results.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -48,21 +49,13 @@ class Claim:
     counted: FlopsByModel = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Check:
-    """A check for the mistake ``catches``; ``faults`` yields a message if a result has it."""
-
-    name: str
-    catches: str
-    faults: Callable[[Claim], Iterator[str]]
-
-
 def first_fault(claim: Claim) -> str | None:
     """The message of the first check that refuses a result; None if all checks pass."""
-    return next((fault for check in CHECKS for fault in check.faults(claim)), None)
+    return next((fault for check in CHECKS for fault in check(claim)), None)
 
 
 def _model(claim: Claim) -> Iterator[str]:
+    """A model without a spec, or a mode that the model's spec does not have."""
     yield from unknown_model(claim.catalogue, claim.result.trial)
 
 
@@ -74,6 +67,7 @@ def unknown_model(catalogue: Catalogue, trial: Trial) -> Iterator[str]:
 
 
 def _hardware(claim: Claim) -> Iterator[str]:
+    """A machine without a spec."""
     yield from unknown_machine(claim.catalogue, claim.result.hardware)
 
 
@@ -84,6 +78,7 @@ def unknown_machine(catalogue: Catalogue, hardware: str) -> Iterator[str]:
 
 
 def _host(claim: Claim) -> Iterator[str]:
+    """A result under another machine's name."""
     result = claim.result
     hardware = claim.catalogue.hardware[result.hardware]
     yield from another_machine(hardware, result.environment, result.contradictions)
@@ -99,6 +94,7 @@ def another_machine(
 
 
 def _fingerprint(claim: Claim) -> Iterator[str]:
+    """A machine whose CPU, memory or GPUs were edited."""
     yield from edited_environment(claim.result.environment)
 
 
@@ -117,6 +113,7 @@ def edited_environment(environment: Environment) -> Iterator[str]:
 
 
 def _date(claim: Claim) -> Iterator[str]:
+    """A machine whose clock was wrong."""
     measurement = claim.result.measurement
     turns = measurement.rounds or (measurement,)
     ended = max(turn.started_at + dt.timedelta(seconds=turn.wall_seconds) for turn in turns)
@@ -134,12 +131,14 @@ def wrong_clock(
 
 
 def _turns(claim: Claim) -> Iterator[str]:
+    """Rounds that overlap in time."""
     for turn, following in pairwise(claim.result.measurement.rounds):
         if following.started_at < turn.started_at + dt.timedelta(seconds=turn.wall_seconds):
             yield f"rounds: expected no overlap, got one that began at {following.started_at}"
 
 
 def _duration(claim: Claim) -> Iterator[str]:
+    """Times that are in a wrong unit or were edited."""
     measurement = claim.result.measurement
     if measurement.served is None:
         total = sum(measurement.samples_seconds) + sum(measurement.warmup_seconds)
@@ -155,6 +154,7 @@ def _duration(claim: Claim) -> Iterator[str]:
 
 
 def _phase(claim: Claim) -> Iterator[str]:
+    """Samples that were edited or left out."""
     measurement = claim.result.measurement
     watched = measurement.conditions
     # Trials of earlier versions may have copied batches between samples; that time is not stored.
@@ -170,6 +170,7 @@ def _phase(claim: Claim) -> Iterator[str]:
 
 
 def _steps(claim: Claim) -> Iterator[str]:
+    """Samples that were added."""
     measurement = claim.result.measurement
     timed = len(measurement.samples_seconds) + len(measurement.warmup_seconds)
     if measurement.steps_taken < timed:
@@ -177,6 +178,7 @@ def _steps(claim: Claim) -> Iterator[str]:
 
 
 def _sums(claim: Claim) -> Iterator[str]:
+    """Rounds that were left out or added."""
     measurement, rounds = claim.result.measurement, claim.result.measurement.rounds
     if not rounds:
         return
@@ -188,12 +190,14 @@ def _sums(claim: Claim) -> Iterator[str]:
 
 
 def _memory(claim: Claim) -> Iterator[str]:
+    """Memory in a wrong unit."""
     peak = claim.result.measurement.peak_memory_bytes
     if peak is not None and peak > (claim.result.environment.memory_bytes or math.inf):
         yield f"peak_memory_bytes: expected at most the machine's memory, got {peak}"
 
 
 def _cpus(claim: Claim) -> Iterator[str]:
+    """A trial that did not use the CPUs that it names."""
     trial, pinning = claim.result.trial, claim.result.measurement.pinning
     logical = claim.result.environment.logical_cpus
     if trial.vcpus is not None and trial.vcpus > logical:
@@ -205,6 +209,7 @@ def _cpus(claim: Claim) -> Iterator[str]:
 
 
 def _gpu(claim: Claim) -> Iterator[str]:
+    """A CPU's result under a GPU's name."""
     trial, gpus = claim.result.trial, claim.result.environment.gpus
     if trial.provider == "cuda" and trial.session.device >= len(gpus):
         device = f"the GPU {trial.session.device} that the trial used"
@@ -212,11 +217,13 @@ def _gpu(claim: Claim) -> Iterator[str]:
 
 
 def _placement(claim: Claim) -> Iterator[str]:
+    """A result without any executed node."""
     if not any(claim.result.measurement.placement.nodes_by_provider.values()):
         yield "placement: expected the nodes that ran, got none"
 
 
 def _peak(claim: Claim) -> Iterator[str]:
+    """A time that is too short for the hardware."""
     trial, measured = claim.result.trial, claim.result.measurement
     example = example_flops(claim.catalogue, claim.catalogue.models[trial.model], claim.counted)
     if example is None:
@@ -235,23 +242,11 @@ def _peak(claim: Claim) -> Iterator[str]:
         )
 
 
-CHECKS = (
-    Check("model", "a model without a spec, or a mode that the model's spec does not have", _model),
-    Check("hardware", "a machine without a spec", _hardware),
-    Check("host", "a result under another machine's name", _host),
-    Check("fingerprint", "a machine whose CPU, memory or GPUs were edited", _fingerprint),
-    Check("date", "a machine whose clock was wrong", _date),
-    Check("turns", "rounds that overlap in time", _turns),
-    Check("duration", "times that are in a wrong unit or were edited", _duration),
-    Check("phase", "samples that were edited or left out", _phase),
-    Check("steps", "samples that were added", _steps),
-    Check("sums", "rounds that were left out or added", _sums),
-    Check("memory", "memory in a wrong unit", _memory),
-    Check("cpus", "a trial that did not use the CPUs that it names", _cpus),
-    Check("gpu", "a CPU's result under a GPU's name", _gpu),
-    Check("placement", "a result without any executed node", _placement),
-    Check("peak", "a time that is too short for the hardware", _peak),
-)
+# Each check's docstring names what it catches; docs/how-to/review-a-result.md lists them.
+CHECKS: Sequence[Callable[[Claim], Iterator[str]]] = (
+    _model, _hardware, _host, _fingerprint, _date, _turns, _duration, _phase, _steps, _sums,
+    _memory, _cpus, _gpu, _placement, _peak,
+)  # fmt: skip
 
 
 def unwatched_rounds(result: Result) -> Iterator[str]:
