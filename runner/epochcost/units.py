@@ -10,6 +10,7 @@ import datetime as dt
 import math
 import os
 import re
+from collections.abc import Iterable
 from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation, localcontext
 
 from epochcost.errors import InputError
@@ -136,6 +137,13 @@ def render_count(number: int | Decimal, noun: str) -> str:
     """Format a number with its noun, in the plural unless the number is 1, such as "2 runs"."""
     digits = plain(number) if isinstance(number, Decimal) else f"{number:,}"
     return f"{digits} {noun}{'' if number == 1 else 's'}"
+
+
+def render_some(names: Iterable[str], most: int) -> str:
+    """Join the first ``most`` names, and say how many more there are: "a, b and 3 more"."""
+    listed = [*names]
+    more = f" and {len(listed) - most:,} more" if len(listed) > most else ""
+    return ", ".join(listed[:most]) + more
 
 
 def money(amount: Decimal, currency: str = "USD", places: int | None = None) -> str:

@@ -11,23 +11,11 @@ import pytest
 from called_program import ended_program
 from tiny_project import write_tiny_project
 
-REQUESTS = """
-[requests]
-engine = "onnxruntime-genai==0.0.1"
-first_token_ms = 9
-token_ms = 3
-prompt = { tokens = [8] }
-answer = { tokens = [4] }
-"""
-
 
 @pytest.fixture(name="project")
 def project_fixture(tmp_path: Path) -> Path:
-    """A project whose study needs an engine that is not installed."""
-    project = write_tiny_project(tmp_path / "project")
-    study = project / "specs/studies/brief.toml"
-    study.write_text(study.read_text() + REQUESTS)
-    return project
+    """A small project."""
+    return write_tiny_project(tmp_path / "project")
 
 
 def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -43,8 +31,8 @@ def run(project: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.slow
 def test_an_engine_that_cannot_be_fetched_is_exit_code_3(project: Path) -> None:
-    """Without an argument the engine of the studies is fetched; the error has no traceback."""
-    result = run(project, "engine")
+    """The error of a missing package has no traceback."""
+    result = run(project, "engine", "onnxruntime-genai==0.0.1")
     assert result.returncode == 3
     assert "onnxruntime-genai==0.0.1: expected this package" in result.stderr
     assert "Traceback" not in result.stderr

@@ -52,7 +52,6 @@ def test_refused_in_plain_words(line: str, message: str) -> None:
         ("plan --provider cpu --device 0", "--device: cannot be combined with --provider cpu"),
         ("run --provider cpu --device 0", "--device: cannot be combined with --provider cpu"),
         ("ceilings --device 1", "--device: cannot be combined with --provider cpu"),
-        ("engine onnxruntime-genai==0.18.0 --study starter", "--study: cannot be combined with"),
     ],
 )
 def test_refused_before_anything_is_read(line: str, message: str) -> None:

@@ -23,7 +23,6 @@ from epochcost.errors import CapabilityError
 from epochcost.execute import engines
 from epochcost.execute.engines import (
     WORKER_PACKAGES,
-    engines_of,
     environment_folder,
     environments_folder,
     find_environment,
@@ -231,8 +230,8 @@ def test_an_engine_is_missing_until_it_is_prepared(
     """The reason names the install command; a study without requests needs no engine."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     asked = [study(), study(FAKE), study(FAKE)]
-    assert engines_of(asked) == (FAKE,)
-    assert f"`epochcost engine {FAKE}`" in missing_engines(asked)[FAKE]
+    ((engine, message),) = missing_engines(asked).items()
+    assert (engine, f"`epochcost engine {FAKE}`" in message) == (FAKE, True)
     place(FAKE)
     assert missing_engines(asked) == {}
 

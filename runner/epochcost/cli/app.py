@@ -11,7 +11,6 @@ import sys
 import warnings
 from collections.abc import Mapping
 from importlib import import_module
-from types import MappingProxyType
 from typing import Annotated, Any
 
 import typer
@@ -23,33 +22,31 @@ from epochcost.cli.interruption import INTERRUPTED, ended_by_signals, interrupte
 from epochcost.errors import CapabilityError, EpochcostError, ModelWarning
 
 # Each command and the first line of its help: the list of commands imports no command.
-COMMANDS: Mapping[str, str] = MappingProxyType(
-    {
-        "break-even": "Show the hours of use a month above which buying is cheaper than renting.",
-        "build": "Build the site from the specs and results.",
-        "ceilings": "Measure this machine's highest rates of arithmetic and of memory traffic.",
-        "cheapest": "Show where a model costs least, and what would change this choice.",
-        "check": "Validate specs, results or budgets, and list their faults.",
-        "data": "Fetch or import the files of data sets, and list them.",
-        "diff": "Show which costs change between two git revisions, and why.",
-        "engine": "Fetch the engine that serves language models.",
-        "finetune": "Show what fine-tuning or pre-training a language model costs.",
-        "init": "Create a project for your own models and prices.",
-        "launch": "Measure studies on other machines: by SSH, on a Slurm cluster, in a cloud.",
-        "plan": "Show the trials that `run` would measure here.",
-        "quote": "Show the bill for a duration of use, line by line.",
-        "results": "Import results of other benchmarking tools.",
-        "run": "Measure the models of the studies on this machine.",
-        "schema": "Write JSON Schemas of the specs, for hints in an editor.",
-        "serve": "Preview the site, rebuilt at every change.",
-        "tokens": "Show what a million tokens cost at your traffic.",
-        "train": "Train a model on real data to an accuracy, and show the cost.",
-        "trust": "Compute the errors of predictions that the site quotes.",
-        "weightless": "Write a copy of an ONNX file without the weights.",
-        "new": "Write a new spec from options, a machine or a graph.",
-        "prices": "Import published price tables as specs.",
-    }
-)
+COMMANDS: Mapping[str, str] = {
+    "break-even": "Show the hours of use a month above which buying is cheaper than renting.",
+    "build": "Build the site from the specs and results.",
+    "ceilings": "Measure this machine's highest rates of arithmetic and of memory traffic.",
+    "cheapest": "Show where a model costs least, and what would change this choice.",
+    "check": "Validate specs, results or budgets, and list their faults.",
+    "data": "Fetch or import the files of data sets, and list them.",
+    "diff": "Show which costs change between two git revisions, and why.",
+    "engine": "Fetch the engine that serves language models.",
+    "finetune": "Show what fine-tuning or pre-training a language model costs.",
+    "init": "Create a project for your own models and prices.",
+    "launch": "Measure studies on other machines: by SSH, on a Slurm cluster, in a cloud.",
+    "plan": "Show the trials that `run` would measure here.",
+    "quote": "Show the bill for a duration of use, line by line.",
+    "results": "Import results of other benchmarking tools.",
+    "run": "Measure the models of the studies on this machine.",
+    "schema": "Write JSON Schemas of the specs, for hints in an editor.",
+    "serve": "Preview the site, rebuilt at every change.",
+    "tokens": "Show what a million tokens cost at your traffic.",
+    "train": "Train a model on real data to an accuracy, and show the cost.",
+    "trust": "Compute the errors of predictions that the site quotes.",
+    "weightless": "Write a copy of an ONNX file without the weights.",
+    "new": "Write a new spec from options, a machine or a graph.",
+    "prices": "Import published price tables as specs.",
+}
 # The modules of commands whose module has another name.
 _MODULES = {"init": "project", "schema": "project", "serve": "build"}
 # NumPy's BLAS loads with a command; on matrices of a thousand rows, its threads wait longer than

@@ -7,16 +7,9 @@ from typing import Annotated
 
 import typer
 
+from epochcost.cli import terminal
 from epochcost.cli.bundled import catalogue_to_read
-from epochcost.cli.terminal import (
-    OutputFormat,
-    WideTable,
-    fields_of,
-    ids,
-    print_json,
-    print_table,
-    say,
-)
+from epochcost.cli.terminal import fields_of, ids, print_json, print_table, say
 from epochcost.cost.break_even import Alternative, Comparison, compare, rents_named
 from epochcost.errors import UsageError
 from epochcost.measure.cpu import usable_cpus
@@ -46,8 +39,8 @@ def break_even(
     vcpus: Annotated[
         int | None, typer.Option(min=1, help="vCPUs of the machine, for plans per vCPU.")
     ] = None,
-    wide: WideTable = False,
-    form: OutputFormat = "text",
+    wide: terminal.WideTable = False,
+    form: terminal.OutputFormat = "text",
 ) -> None:
     """Show the hours of use a month above which buying is cheaper than renting.
 

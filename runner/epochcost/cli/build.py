@@ -43,7 +43,7 @@ def build(
 
     Example: epochcost build --strict
     """
-    _require_site_packages()
+    _prepare_site_packages()
     config = _site_configuration()
     if pages_to is None:
         _require_replaceable_folder(site_dir)
@@ -54,7 +54,6 @@ def build(
     elif strict:
         raise UsageError("--strict: cannot be used with --pages-to, which checks no links")
     else:
-        _hide_mkdocs_2_notice()
         from epochcost.report.plugin import write_pages  # noqa: PLC0415
 
         typer.echo(f"{write_pages(config, pages_to)} files are in {pages_to}")
@@ -69,7 +68,7 @@ def serve(
 
     Example: epochcost serve --dev-addr 127.0.0.1:8001
     """
-    _require_site_packages()
+    _prepare_site_packages()
     port = dev_addr.rpartition(":")[2]
     if not (port.isdecimal() and int(port) < 2**16):
         raise UsageError(f"--dev-addr: expected an address and a port, got {dev_addr}")
@@ -85,7 +84,7 @@ def serve(
         ) from None
 
 
-def _require_site_packages() -> None:
+def _prepare_site_packages() -> None:
     missing = [name for module, name in _SITE_PACKAGES.items() if find_spec(module) is None]
     if missing:
         raise CapabilityError(
@@ -93,6 +92,8 @@ def _require_site_packages() -> None:
             f"Install them from the checkout: {sys.executable} -m pip install --editable '.[site]'"
             " (from a wheel: 'WHEEL[site]')"
         )
+    # Material, the theme, prints a notice about MkDocs 2.
+    os.environ["NO_MKDOCS_2_WARNING"] = "1"
 
 
 def _site_configuration() -> Path:
@@ -125,7 +126,6 @@ def _require_replaceable_folder(folder: Path) -> None:
 
 
 def _run_mkdocs(*arguments: str) -> None:
-    _hide_mkdocs_2_notice()
     # Imported after the site's packages were checked and their notice silenced.
     from mkdocs.__main__ import cli  # noqa: PLC0415
 
@@ -134,8 +134,3 @@ def _run_mkdocs(*arguments: str) -> None:
         cli(list(arguments), prog_name="mkdocs")
     except SystemExit as ended:
         raise typer.Exit(1 if ended.code else 0) from None
-
-
-def _hide_mkdocs_2_notice() -> None:
-    # The theme Material prints the notice.
-    os.environ["NO_MKDOCS_2_WARNING"] = "1"

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator
 from decimal import Decimal
 from functools import partial
-from types import MappingProxyType
 from typing import Annotated, Any
 
 import typer
@@ -43,18 +42,15 @@ _HEADER = (
 )  # fmt: skip
 # Columns to drop on a narrow terminal, the first ones first.
 _DROP = ("software", "precision", "region", "provider", "price of", "batch", "between")
-_INPUTS = MappingProxyType(
-    {
-        "amount": "price per hour",
-        "commitment.utilisation": "use of its commitment",
-        "owned.purchase": "purchase",
-        "owned.utilisation": "utilisation",
-        "owned.electricity_per_kwh": "price of electricity",
-        "interruptions.rate_per_hour": "rate of interruptions per hour",
-    }
-)
+_INPUTS = {
+    "amount": "price per hour",
+    "commitment.utilisation": "use of its commitment",
+    "owned.purchase": "purchase",
+    "owned.utilisation": "utilisation",
+    "owned.electricity_per_kwh": "price of electricity",
+    "interruptions.rate_per_hour": "rate of interruptions per hour",
+}
 _MOST_TURNS = 2
-_TWICE = 2
 
 
 @with_option_groups
@@ -307,7 +303,7 @@ def _render_needed_change(switch: Switch) -> str:
     size = f"{rounded(abs(ratio - 1) * 100, 2)} %"
     if switch.name == SPEED:
         return f"it runs {size} {'slower' if ratio < 1 else 'faster'}"
-    if ratio >= _TWICE:
+    if ratio >= 2:
         return f"its {_input(switch.name)} is {rounded(ratio)} times as high"
     return f"its {_input(switch.name)} {'rises' if ratio > 1 else 'falls'} {size}"
 

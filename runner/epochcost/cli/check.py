@@ -20,7 +20,7 @@ from epochcost.specs.document import display_path, key_position
 from epochcost.specs.findings import Finding
 from epochcost.specs.loader import FOLDER, CheckReport, check_paths
 from epochcost.specs.prices.traces import read_trace
-from epochcost.units import render_count, seconds
+from epochcost.units import render_count, render_some, seconds
 from onnxstep.graphs.loading import external_files
 
 # Other imports wait for their command: an editor checks specs often.
@@ -156,9 +156,8 @@ def _show_results(checked: ResultsCheck, *, with_summaries: bool) -> None:
     if remarks:
         typer.echo("For review:")
     for remark, paths in remarks.items():
-        names = ", ".join(str(display_path(path)) for path in paths[:_MOST_NAMED])
-        more = len(paths) - _MOST_NAMED
-        typer.echo(f"  {remark}: {names}{f' and {more} more' if more > 0 else ''}")
+        names = render_some((str(display_path(path)) for path in paths), _MOST_NAMED)
+        typer.echo(f"  {remark}: {names}")
 
 
 def _check_budgets() -> None:

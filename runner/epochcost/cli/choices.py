@@ -17,7 +17,7 @@ from epochcost.cost.estimate import Estimate, Time
 from epochcost.errors import InputError
 from epochcost.specs.price import Price
 from epochcost.statistics import group_by
-from epochcost.units import parse_decimal, parse_duration_seconds
+from epochcost.units import parse_decimal, parse_duration_seconds, render_some
 
 _MOST_NAMED = 5
 _Choice = TypeVar("_Choice")
@@ -119,7 +119,8 @@ def left_out_lines(refused: Sequence[Refusal], *, show_all: bool) -> Iterator[st
     for reason, group in group_by(refused, lambda refusal: refusal.reason).items():
         named = [
             f"{refusal.machine} ({refusal.detail})" if refusal.detail else refusal.machine
-            for refusal in group[: None if show_all else _MOST_NAMED]
+            for refusal in group
         ]
-        more = f" and {len(group) - len(named)} more: --all" if len(named) < len(group) else ""
-        yield f"Left out, {reason}: {', '.join(named)}{more}"
+        most = len(group) if show_all else _MOST_NAMED
+        remedy = ": --all" if len(group) > most else ""
+        yield f"Left out, {reason}: {render_some(named, most)}{remedy}"

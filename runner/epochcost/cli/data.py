@@ -69,25 +69,17 @@ def list_datasets(*, data: _Folder = _FOLDER) -> None:
     if not usable:
         say("specs/datasets has no data set with a table [data] or [generated]")
         return
-    rows = [(each.id, _present(each, data), *_size_and_licence(each)) for each in usable]
-    print_table(("data set", "here", "size", "licence"), rows)
+    print_table(("data set", "here", "size", "licence"), [_row(each, data) for each in usable])
 
 
-def _present(dataset: Dataset, folder: Path) -> str:
+def _row(dataset: Dataset, folder: Path) -> tuple[str, ...]:
     if dataset.data is None:
-        return _GENERATED
+        return dataset.id, _GENERATED, "", ""
     files = dataset.data.files
     count = sum(data_path(dataset, file, folder).is_file() for file in files)
-    return f"{count} of {len(files)} files"
-
-
-def _size_and_licence(dataset: Dataset) -> tuple[str, str]:
-    if dataset.data is None:
-        return "", ""
-    sizes = [file.size_bytes for file in dataset.data.files]
-    stated = [size for size in sizes if size is not None]
-    size = f"{sum(stated) / 1e6:,.1f} MB" if len(stated) == len(sizes) else "unknown"
-    return size, dataset.licence or "unknown"
+    stated = [file.size_bytes for file in files if file.size_bytes is not None]
+    size = f"{sum(stated) / 1e6:,.1f} MB" if len(stated) == len(files) else "unknown"
+    return dataset.id, f"{count} of {len(files)} files", size, dataset.licence or "unknown"
 
 
 def _print_placed_file(dataset_id: str, file: PlacedFile) -> None:

@@ -80,15 +80,12 @@ def comment_of(difference: Difference) -> Comment:
     """Make the data of a pull-request comment; all parts are empty if nothing changes."""
     if difference.is_empty:
         return Comment()
-    costs = shown_costs(difference.costs)
-    lists = {
-        name: part((sentence,) for sentence in sentences)
-        for name, sentences in sections(difference).items()
-        if sentences
-    }
+    rows = {"costs": [*map(cells, shown_costs(difference.costs))]}
+    for name, sentences in sections(difference).items():
+        rows[name] = [(sentence,) for sentence in sentences]
     return Comment(
         summary=bounded(summary(difference)),
         before=bounded(difference.before),
         after=bounded(difference.after),
-        parts={**({"costs": part(map(cells, costs))} if costs else {}), **lists},
+        parts={name: part(listed) for name, listed in rows.items() if listed},
     )

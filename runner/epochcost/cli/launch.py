@@ -15,20 +15,11 @@ import typer
 
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.measuring_value import Prices, order_by_value
+from epochcost.cli import terminal
 from epochcost.cli.bundled import inputs_to_read, own_catalogue
 from epochcost.cli.choices import parse_money
 from epochcost.cli.interruption import INTERRUPTED, noted_signals
-from epochcost.cli.terminal import (
-    RESULTS,
-    Models,
-    Quick,
-    ResultsFolder,
-    Studies,
-    ids,
-    log,
-    print_table,
-    say,
-)
+from epochcost.cli.terminal import RESULTS, ids, log, print_table, say
 from epochcost.errors import InputError, UsageError
 from epochcost.execute.graph_facts import GraphFacts
 from epochcost.execute.planning import plan_elsewhere
@@ -52,8 +43,8 @@ from epochcost.units import money, render_count, seconds
 
 def launch(
     *,
-    study: Studies = None,
-    model: Models = None,
+    study: terminal.Studies = None,
+    model: terminal.Models = None,
     target: Annotated[
         list[str] | None,
         typer.Option(
@@ -66,7 +57,7 @@ def launch(
     accelerator: Annotated[
         str | None, typer.Option(metavar="NAME", help="An accelerator such as L4, for --cheapest.")
     ] = None,
-    quick: Quick = False,
+    quick: terminal.Quick = False,
     plan_by_value: Annotated[
         int | None,
         typer.Option(
@@ -86,7 +77,7 @@ def launch(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the trials and their highest possible cost.")
     ] = False,
-    results: ResultsFolder = RESULTS,
+    results: terminal.ResultsFolder = RESULTS,
 ) -> None:
     """Measure studies on other machines: by SSH, on a Slurm cluster, in a cloud.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
@@ -39,21 +38,16 @@ _NOT_COMPARED = f"costs in different currencies are not compared: {CONVERT}"
 def _with_spec_options(
     spec_kind: str, *keys: str
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Give a command an option for each of a spec's ``keys``; its first argument has the values."""
+    """Give a command an option for each of a spec's ``keys``, instead of ``**texts``."""
     properties = schema_of(spec_kind)["properties"]
 
     def decorated(command: Callable[..., None]) -> Callable[..., None]:
         signature = inspect.signature(command, eval_str=True)
-
-        @functools.wraps(command)
-        def with_keys(**options: Any) -> None:
-            command({key: options.pop(key) for key in keys}, **options)
-
-        _, *others = signature.parameters.values()
+        *others, _ = signature.parameters.values()
         parameters = [*others, *(_option(key, properties[key]) for key in keys)]
         # typer reads the options from here.
-        with_keys.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
-        return with_keys
+        command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+        return command
 
     return decorated
 
@@ -74,13 +68,13 @@ def _option(key: str, described: Mapping[str, Any]) -> inspect.Parameter:
     "hardware", "id", "name", "provider", "vcpus", "memory_gib", "cpu", "cores", "source"
 )
 def hardware(
-    texts: dict[str, str | None],
     *,
     detect: Annotated[
         bool, typer.Option("--detect", help="Fill in the facts of this machine.")
     ] = False,
     gpu: Annotated[str | None, typer.Option(help="A GPU's name in specs/devices/.")] = None,
     gpus: Annotated[int, typer.Option(min=1, help="Number of these GPUs.")] = 1,
+    **texts: str | None,
 ) -> None:
     """Declare a machine in specs/hardware/.
 
@@ -101,7 +95,6 @@ def hardware(
     "billing", "source", "as_of",
 )  # fmt: skip
 def price(
-    texts: dict[str, str | None],
     *,
     owned: Annotated[
         list[str] | None,
@@ -110,6 +103,7 @@ def price(
             help=f"Value of an owned machine: {', '.join(_OWNED)}; if any, {', '.join(_IF_ANY)}.",
         ),
     ] = None,
+    **texts: str | None,
 ) -> None:
     """Declare a machine's price on a day, in specs/prices/.
 
@@ -183,7 +177,6 @@ def _matching_current_price(catalogue: Catalogue, values: Mapping[str, Any]) -> 
 @app.command()
 @_with_spec_options("models", "id", "name", "task", "example", "source")
 def model(
-    texts: dict[str, str | None],
     *,
     graph: Annotated[
         Path, typer.Option(metavar="FILE", help="The ONNX file; copied into models/ with its data.")
@@ -200,6 +193,7 @@ def model(
     ] = None,
     examples_per_epoch: Annotated[int, typer.Option(min=1, help="Examples of an epoch.")] = 1000,
     epochs: Annotated[int, typer.Option(min=1, help="Epochs of the training.")] = 1,
+    **texts: str | None,
 ) -> None:
     """Declare a model in specs/models/, read from its ONNX file.
 

@@ -52,59 +52,39 @@ def values_of_graph(
     missing or invalid option, or if the graph contradicts the spec.
     """
     inputs = data_inputs(loaded)
-    values = _dimensions_and_inputs(loaded, inputs, dim_options, vocabulary_options)
-    first = [data_input.shape[0] for data_input in inputs if data_input.shape]
-    fixed = [size for size in first if isinstance(size, int)][:1]
-    values["inference"] = {"batch_sizes": fixed or [1, 8, 32]}
+    first = {each.name: each.shape[0] for each in inputs if each.shape}
+    batch_dimensions = {f"{name}[0]" if size == "?" else size for name, size in first.items()}
+    names = [name for name in symbolic_dimensions(loaded) if name not in batch_dimensions]
+    dimensions = _sizes("--dim", dim_options, names)
+    indices = [each.name for each in inputs if _is_index(each)]
+    vocabulary = _sizes("--vocabulary", vocabulary_options, indices)
+    fixed = [size for size in first.values() if isinstance(size, int)][:1]
+    values = {
+        "graph": graph.name,
+        "dimensions": {name: dimensions[name] for name in names} or None,
+        "inputs": [_input_values(each, vocabulary) for each in inputs],
+        "inference": {"batch_sizes": fixed or [1, 8, 32]},
+    }
     if training is not None:
         batches = {"batch_sizes": fixed or [32]}
         values["training"] = _placeholder_training(loaded, *training) | batches
-    values["graph"] = graph.name
     _require_fitting_graph(loaded, graph, {**given, **values})
     return values
 
 
-def _dimensions_and_inputs(
-    loaded: ModelProto,
-    inputs: Sequence[DataInput],
-    dim_options: Sequence[str],
-    vocabulary_options: Sequence[str],
-) -> dict[str, Any]:
-    dimensions = _dimension_sizes(loaded, inputs, _whole_numbers("--dim", dim_options)) or None
-    sizes = _whole_numbers("--vocabulary", vocabulary_options)
-    _require_sizes("vocabulary", [each.name for each in inputs if _is_index(each)], sizes)
-    return {
-        "dimensions": dimensions,
-        "inputs": [_input_values(data_input, sizes) for data_input in inputs],
-    }
-
-
-def _whole_numbers(option: str, texts: Sequence[str]) -> dict[str, int]:
-    numbers = pairs(option, texts, "sequence=128")
-    for name, size in numbers.items():
+def _sizes(option: str, texts: Sequence[str], names: Sequence[str]) -> dict[str, int]:
+    """Parse a repeated option NAME=SIZE that has to give a size for each of ``names``."""
+    sizes = pairs(option, texts, "sequence=128")
+    for name, size in sizes.items():
         if not size.isdecimal() or not int(size):
             raise InputError(f"{option}: expected a whole number, {name}=128, got {name}={size}")
-    return {name: int(size) for name, size in numbers.items()}
-
-
-def _dimension_sizes(
-    loaded: ModelProto, inputs: Sequence[DataInput], sizes: dict[str, int]
-) -> dict[str, int]:
-    first = [(each.name, each.shape[0]) for each in inputs if each.shape]
-    batch_dimensions = {f"{name}[0]" if size == "?" else size for name, size in first}
-    names = [name for name in symbolic_dimensions(loaded) if name not in batch_dimensions]
-    _require_sizes("dim", names, sizes)
-    return {name: sizes[name] for name in names}
-
-
-def _require_sizes(option: str, names: Sequence[str], sizes: Mapping[str, int]) -> None:
-    for name in sizes:
         if name not in names:
             expected = f"one of {', '.join(names)}" if names else "none for this graph"
-            raise InputError(f"--{option}: expected {expected}, got {name}")
-    missing = [f"--{option} {name}=SIZE" for name in names if name not in sizes]
+            raise InputError(f"{option}: expected {expected}, got {name}")
+    missing = [f"{option} {name}=SIZE" for name in names if name not in sizes]
     if missing:
         raise UsageError(f"missing: {', '.join(missing)}")
+    return {name: int(size) for name, size in sizes.items()}
 
 
 def _input_values(data_input: DataInput, vocabulary_sizes: dict[str, int]) -> dict[str, Any]:

@@ -36,14 +36,14 @@ def show_outcomes(
 ) -> None:
     """Print trials and doubts; advise to add time unless ``patient``."""
     measured = _measured(outcomes)
-    # LoadGen measures the latency of a request, with its wait.
-    served = any(result.measurement.served for result in measured)
-    mean = "mean step or latency" if served else "mean step"
-    print_table(
-        ("trial", mean, "±", "examples/s", "samples", "stopped"),
-        [_outcome_row(outcome) for outcome in outcomes],
-        drop=("samples", "examples/s"),
-    )
+    rows = []
+    for outcome in outcomes:
+        if not isinstance(outcome, Failed) and (served := outcome.result.measurement.served):
+            say(f"{outcome.trial.title}: {render_served(outcome.trial, served)}")
+        else:
+            rows.append(_outcome_row(outcome))
+    header = ("trial", "mean step", "±", "examples/s", "samples", "stopped")
+    print_table(header, rows, drop=("samples", "examples/s"))
     count = len(measured)
     say(f"{count} of {len(outcomes)} results are in {results / hardware}")
     if plan.left_out:
@@ -65,9 +65,6 @@ def _outcome_row(outcome: Outcome) -> tuple[str, ...]:
         return (outcome.trial.title, "-", "-", "-", "-", "failed")
     measurement = outcome.result.measurement
     stored = " (stored before)" if isinstance(outcome, Skipped) else ""
-    if measurement.served is not None:
-        *cells, last = served_cells(measurement.served)
-        return (outcome.trial.title, *cells, last + stored)
     summary = summary_of(without_disturbed_rounds(outcome.result))
     return (
         outcome.trial.title,
@@ -130,21 +127,6 @@ def render_served(trial: Trial, served: ServingRecord) -> str:
     return f"{run.samples_per_second:,.0f} samples/s{bound}, latency p50 {p50}, p99 {p99}"
 
 
-def served_cells(served: ServingRecord) -> tuple[str, ...]:
-    """Cells after a serving trial's title: mean latency, "-", rate, samples, p99 of the latency."""
-    run = served.run
-    if run is None:
-        return ("-", "-", "-", str(len(served.runs)), "no rate meets the bound")
-    latency = run.latency
-    return (
-        seconds(latency.mean_nanoseconds / 1e9),
-        "-",
-        rounded(run.samples_per_second) if run.tokens else f"{run.samples_per_second:,.0f}",
-        str(run.samples),
-        f"p99 {seconds(latency.p99_nanoseconds / 1e9)}",
-    )
-
-
 def render_bound(work: Work) -> str:
     """Describe the bound on a server's latency; empty for trials without a bound."""
     if isinstance(work, Requests):
@@ -200,15 +182,10 @@ def show_costs(catalogue: Catalogue, results: Path, outcomes: Iterable[Outcome])
             say("\n".join(_job_cost_lines(here, of_model, goal)))
     for model in decoders:
         say(f"  by the token: `epochcost tokens --model {model} --requests 0.1/s`")
-    if disturbances := list(filter(None, map(disturbances_of, measured))):
-        patiently = (
-            ", or with `--resume --patience 20`, which adds rounds when other programs are idle"
-            if any("others" in causes for causes in disturbances)
-            else ""
-        )
+    if disturbed := sum(bool(disturbances_of(result)) for result in measured):
         say(
-            f"{len(disturbances)} of {len(measured)} results are disturbed, as listed above: "
-            f"measure them again without the disturbance and without `--resume`{patiently}"
+            f"{disturbed} of {len(measured)} results are disturbed, as listed above: measure them "
+            "again without the disturbance and without `--resume`"
         )
     say("The site: `epochcost build` writes it into site/, `epochcost serve` shows it")
 

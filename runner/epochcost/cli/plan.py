@@ -10,18 +10,9 @@ from typing import Annotated, Literal
 
 import typer
 
+from epochcost.cli import terminal
 from epochcost.cli.bundled import catalogue_to_read
-from epochcost.cli.terminal import (
-    AsIs,
-    HardwareId,
-    Models,
-    Quick,
-    Studies,
-    WideTable,
-    print_table,
-    say,
-    with_option_groups,
-)
+from epochcost.cli.terminal import print_table, say, with_option_groups
 from epochcost.cost.estimate import Estimate, MachineTime, Time
 from epochcost.errors import CapabilityError, InputError, UsageError
 from epochcost.execute.graph_facts import GraphFacts
@@ -47,15 +38,15 @@ _START_SECONDS = {"cpu": 2, "cuda": 8}
 class Selection:
     """The options that select the trials to plan or run."""
 
-    study: Studies = None
-    model: Models = None
+    study: terminal.Studies = None
+    model: terminal.Models = None
     provider: Annotated[
         Provider | None,
         typer.Option(help="Only this execution provider; an error if it is unusable."),
     ] = None
-    hardware: HardwareId = "local"
-    quick: Quick = False
-    as_is: AsIs = False
+    hardware: terminal.HardwareId = "local"
+    quick: terminal.Quick = False
+    as_is: terminal.AsIs = False
     device: Annotated[
         int | None,
         typer.Option(min=0, help="CUDA's number of the GPU. Default: the study's, or 0."),
@@ -141,7 +132,7 @@ def plan(
         bool,
         typer.Option("--verbose", help="Also print the memory of models by batch size."),
     ] = False,
-    wide: WideTable = False,
+    wide: terminal.WideTable = False,
 ) -> None:
     """Show the trials that `run` would measure here.
 
@@ -182,14 +173,8 @@ def _show_missing_cuda_kernels(catalogue: Catalogue, plan: Plan) -> None:
         say(f"left out: {check}")
 
 
-def show_gpus() -> None:
-    """Print a line for each GPU that CUDA shows."""
-    for line in gpu_descriptions(shown_gpus()):
-        say(line)
-
-
 def show_extent(plan: Plan, catalogue: Catalogue, hardware: str) -> None:
-    """Print how long a plan without sweeps takes and, if the machine has a price, what it costs."""
+    """Print how long a plan without sweeps takes, what it costs at a known price, and the GPUs."""
     timing = float(sum(trial.expected_seconds for trial in plan.trials))
     processes = [(plan.rounds.get(trial.id, 1), trial.provider) for trial in plan.trials]
     starts = sum(count for count, _ in processes)
@@ -212,11 +197,12 @@ def show_extent(plan: Plan, catalogue: Catalogue, hardware: str) -> None:
     if plan.sweeps:
         sweeps = render_count(len(plan.sweeps), "sweep")
         say(f"{sweeps} of batch sizes on {hardware}: time and cost depend on the number of sizes")
+    for line in gpu_descriptions(shown_gpus()):
+        say(line)
 
 
 def _show(plan: Plan, catalogue: Catalogue, hardware: str, *, wide: bool) -> None:
     show_extent(plan, catalogue, hardware)
-    show_gpus()
     if plan.trials:
         print_table(
             ("trial", "rounds", "budget", "id"),
@@ -256,16 +242,12 @@ def _memory_lines(
     elif not isinstance(size, ModelSize):
         yield f"{model.id}: not counted: {size}"
     else:
-        modes = dict.fromkeys(footprint.mode for footprint in size.footprints)
-        for mode, (provider, limit) in itertools.product(modes, room.items()):
-            needed = {
-                footprint.batch_size: footprint.memory_bytes(provider)
-                for footprint in size.footprints
-                if footprint.mode == mode
-            }
+        by_mode = group_by(size.footprints, lambda footprint: footprint.mode)
+        for (mode, group), (provider, limit) in itertools.product(by_mode.items(), room.items()):
+            needed = ((each.batch_size, each.memory_bytes(provider)) for each in group)
             batches = (
                 f"{batch}: {memory(amount)}{' (no room here)' if amount > limit else ''}"
-                for batch, amount in needed.items()
+                for batch, amount in needed
             )
             yield f"{model.id} {mode} {provider}: {', '.join(batches)}"
         for missing in size.uncounted:

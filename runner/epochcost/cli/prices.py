@@ -19,8 +19,7 @@ from epochcost.specs.prices.api_table import Commit, renewed
 from epochcost.specs.prices.importing import ImportRequest, ImportResult, sort_rows
 from epochcost.specs.prices.new_specs import NewSpec, new_specs
 from epochcost.specs.prices.tables import read_prices, shown_sku
-from epochcost.specs.wording import describe, suggest_or_list
-from epochcost.units import money, plain, render_count
+from epochcost.units import money, plain, render_count, render_some
 
 app = typer.Typer(no_args_is_help=True, help="Import published price tables as specs.")
 _MOST_NAMES = 5
@@ -99,11 +98,7 @@ def renew_apis(
     if as_of.date() > dt.datetime.now(dt.UTC).date():
         raise UsageError(f"--as-of: expected a day in the past, got {as_of.date()}")
     catalogue = own_catalogue()
-    spec = catalogue.api_tables.get(table)
-    if spec is None:
-        choices = suggest_or_list(table, catalogue.api_tables)
-        demand = "--table: expected an id of specs/api-tables"
-        raise InputError(f"{demand}, got {describe(table)}{choices}")
+    spec = catalogue.api_table(table)
     path = catalogue.files[f"api-tables/{table}"].with_name(spec.table)
     apis = () if accept else catalogue.apis.values()
     renewal = renewed(path, folder, Commit(commit, as_of.date()), apis)
@@ -135,9 +130,8 @@ def _show(result: ImportResult, specs: Sequence[NewSpec], day: dt.date, *, wide:
         header = ("machine", "plan", "region", "day", "known", "listed", "what", "spec")
         print_table(header, rows, drop=("spec", "region", "day"), wide=wide)
     for reason, names in result.unmatched.items():
-        examples = ", ".join(map(shown_sku, [*names][:_MOST_NAMES]))
-        more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""
-        typer.echo(f"unmatched, {names.total():,}: {reason}: {examples}{more}")
+        examples = render_some(map(shown_sku, names), _MOST_NAMES)
+        typer.echo(f"unmatched, {names.total():,}: {reason}: {examples}")
 
 
 def _amount(amount: Decimal, currency: str) -> str:

@@ -42,19 +42,12 @@ class TimeLeft:
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
         self._started = clock()
-        # The trial's id and the expected seconds of each remaining visit.
-        self._waiting: list[tuple[str, float]] = []
+        self._waiting: list[Visit] = []
         self._ratios: list[float] = []
 
     def schedule(self, visits: Iterable[Visit]) -> None:
         """Replace the list of remaining visits (rounds of trials), in the order of the run."""
-        self._waiting = [
-            (
-                visit.trial.id,
-                0.0 if visit.stored else float(visit.expected_seconds) + _OVERHEAD_SECONDS,
-            )
-            for visit in visits
-        ]
+        self._waiting = list(visits)
 
     def start(self) -> None:
         """Note the current time as the start of a visit (one round of a trial)."""
@@ -65,19 +58,23 @@ class TimeLeft:
 
         If ``given_up``, the trial's later rounds are removed, too.
         """
-        name, expected = self._waiting.pop(0)
-        if measured and expected:
-            self._ratios.append((self._clock() - self._started) / expected)
+        ended = self._waiting.pop(0)
+        if measured and not ended.stored:
+            self._ratios.append((self._clock() - self._started) / _expected_seconds(ended))
         if given_up:
-            self._waiting = [visit for visit in self._waiting if visit[0] != name]
+            self._waiting = [later for later in self._waiting if later.trial.id != ended.trial.id]
 
     @property
     def text(self) -> str:
         """The estimated time until the last trial ends, in whole seconds or minutes."""
         pace = fmean(self._ratios or [1.0])
-        left = pace * sum(expected for _, expected in self._waiting)
+        left = pace * sum(map(_expected_seconds, self._waiting))
         left = max(0.0, left - (self._clock() - self._started))
         return f"{left:.0f} s left" if left < 120 else f"{left / 60:.0f} min left"
+
+
+def _expected_seconds(visit: Visit) -> float:
+    return 0.0 if visit.stored else float(visit.expected_seconds) + _OVERHEAD_SECONDS
 
 
 def render_outcome(event: Outcome | RoundStored | Exhausted) -> str:

@@ -9,15 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
+from epochcost.cli import terminal
 from epochcost.cli.bundled import catalogue_to_read
-from epochcost.cli.terminal import (
-    OutputFormat,
-    ids,
-    print_json,
-    print_table,
-    say,
-    with_option_groups,
-)
+from epochcost.cli.terminal import ids, print_json, print_table, say, with_option_groups
 from epochcost.cost.bill import NINE_OF_TEN, quote_at_rate, quote_quantile
 from epochcost.cost.bill import quote as bill_of
 from epochcost.cost.lines import Line, Quote, Usage
@@ -81,7 +75,7 @@ class _Bill:
 
 
 @with_option_groups
-def quote(asked: QuoteOptions, form: OutputFormat = "text") -> None:
+def quote(asked: QuoteOptions, form: terminal.OutputFormat = "text") -> None:
     """Show the bill for a duration of use, line by line.
 
     Example: epochcost quote --price g6.xlarge-on-demand-2026-07 --duration 428s

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 import typer
@@ -13,7 +12,7 @@ from typer.core import TyperCommand
 from epochcost.specs.wording import closest
 
 A_DAY = "a day of the calendar, such as 2016-11-01"
-_NOUNS = MappingProxyType({"integer": "a whole number", "number": "a number"})
+_NOUNS = {"integer": "a whole number", "number": "a number"}
 
 
 class PlainCommand(TyperCommand):

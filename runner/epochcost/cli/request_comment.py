@@ -12,7 +12,6 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 # An invisible first line, by which a workflow finds its earlier comment.
@@ -29,20 +28,18 @@ CHECKS = ("check", "check --results", BUDGETS)
 _FAULTS = "faults"
 _KEPT_OR_COUNT = re.compile(r": budget\.limits\[[0-9]+\]: kept: |^[0-9,]+ budgets? checked(: |$)")
 # The parts of a comparison in the order of their lists.
-TITLES: Mapping[str, str] = MappingProxyType(
-    {
-        "results_added": "Results added",
-        "winners": "Cheapest of new jobs",
-        "winners_changed": "Changed cheapest choices",
-        "predictions": "Predictions",
-        "figures": "Other specs",
-        "results_removed": "Results removed",
-        "results_measured_again": "Results measured again",
-        "results_stale": "Results stale",
-        "costs": "More costs",
-        "left_out": "Left out",
-    }
-)
+TITLES: Mapping[str, str] = {
+    "results_added": "Results added",
+    "winners": "Cheapest of new jobs",
+    "winners_changed": "Changed cheapest choices",
+    "predictions": "Predictions",
+    "figures": "Other specs",
+    "results_removed": "Results removed",
+    "results_measured_again": "Results measured again",
+    "results_stale": "Results stale",
+    "costs": "More costs",
+    "left_out": "Left out",
+}
 _COLUMNS = {**dict.fromkeys((_FAULTS, *TITLES), 1), "costs": 7}
 _TABLE_HEAD = (
     "| job | machine | plan | before | after | change | why |\n"

@@ -13,7 +13,7 @@ from epochcost.cli.bundled import own_catalogue
 from epochcost.cli.ceilings import measure_missing_ceilings
 from epochcost.cli.interruption import INTERRUPTED, interrupted_by_signals
 from epochcost.cli.outcomes import show_costs, show_outcomes, show_refusals
-from epochcost.cli.plan import Selection, show_extent, show_gpus
+from epochcost.cli.plan import Selection, show_extent
 from epochcost.cli.progress import Display, render_kept
 from epochcost.cli.terminal import RESULTS, ResultsFolder, with_option_groups
 from epochcost.errors import InputError
@@ -30,7 +30,6 @@ from epochcost.execute.planning import plan_run
 from epochcost.execute.run import run_trials
 from epochcost.plan.make import Plan, why_left_out
 from epochcost.results.store import ResultStore
-from epochcost.specs.study import Provider
 
 
 @with_option_groups
@@ -68,7 +67,6 @@ def run(
         reasons = "".join(f"\n  {reason}" for reason in why_left_out(planned.left_out))
         raise InputError(f"expected at least one trial to run, found none{reasons}")
     show_extent(planned, catalogue, hardware)
-    show_gpus()
     assignment = Assignment(
         catalogue,
         planned,
@@ -82,16 +80,13 @@ def run(
     show_refusals(catalogue, outcomes)
     if ceilings and not selection.quick:
         with interrupted_by_signals():
-            for provider, device in _providers_and_devices(planned):
+            # In reverse order, so that the device of a provider's first trial is set last.
+            trials = reversed(planned.every_trial)
+            devices = {trial.provider: trial.session.device for trial in trials}
+            for provider, device in sorted(devices.items()):
                 measure_missing_ceilings(catalogue.machine(hardware), results, provider, device)
     show_costs(catalogue, results, outcomes)
     _exit_if_trials_failed(outcomes)
-
-
-def _providers_and_devices(plan: Plan) -> tuple[tuple[Provider, int], ...]:
-    # In reverse order, so that the device of a provider's first trial is the last to be set.
-    devices = {trial.provider: trial.session.device for trial in reversed(plan.every_trial)}
-    return tuple(sorted(devices.items()))
 
 
 def _run_trials_with_display(assignment: Assignment, plan: Plan) -> tuple[Outcome, ...]:

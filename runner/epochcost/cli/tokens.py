@@ -27,14 +27,7 @@ from epochcost.cli.bundled import inputs_to_read
 from epochcost.cli.choices import ListOptions, how_known, left_out_lines, print_choices
 from epochcost.cli.outcomes import render_token_bound
 from epochcost.cli.results import show_reported
-from epochcost.cli.terminal import (
-    fields_of,
-    ids,
-    print_json,
-    print_table,
-    say,
-    with_option_groups,
-)
+from epochcost.cli.terminal import fields_of, ids, print_json, print_table, say, with_option_groups
 from epochcost.errors import InputError
 from epochcost.report.wording import render_cost
 from epochcost.specs.decoder import ServedPrecision

@@ -73,19 +73,10 @@ def find_environment(engine: str) -> Path | None:
     return folder if python_of(folder).exists() else None
 
 
-def engines_of(studies: Iterable[Study]) -> tuple[str, ...]:
-    """The engines that studies name, without duplicates."""
-    named = (study.requests.engine for study in studies if study.requests is not None)
-    return tuple(dict.fromkeys(named))
-
-
 def missing_engines(studies: Iterable[Study]) -> dict[str, str]:
     """Engines of the studies that are not installed, each with a message that says what to do."""
-    return {
-        engine: _not_prepared(engine)
-        for engine in engines_of(studies)
-        if find_environment(engine) is None
-    }
+    named = dict.fromkeys(study.requests.engine for study in studies if study.requests is not None)
+    return {engine: _not_prepared(engine) for engine in named if find_environment(engine) is None}
 
 
 def _not_prepared(engine: str) -> str:

@@ -168,6 +168,10 @@ class Catalogue:
         """The data set with the id ``identifier``."""
         return _named("data set", self.datasets, identifier)
 
+    def api_table(self, identifier: str) -> ApiTable:
+        """The table of API prices with the id ``identifier``."""
+        return _named("table of API prices", self.api_tables, identifier)
+
     def grid(self, identifier: str) -> Grid:
         """The electricity grid with the id ``identifier``."""
         return _named("grid", self.grids, identifier)

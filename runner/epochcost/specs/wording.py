@@ -9,6 +9,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+from epochcost.units import render_some
+
 KeyPath = tuple[str | int, ...]
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
@@ -104,6 +106,4 @@ def _nearest_first(word: str, choices: Iterable[str]) -> list[str]:
 
 def join_choices(choices: Iterable[str]) -> str:
     """Join the choices in quotes, separated by commas; a long list is shortened."""
-    quoted = [describe(choice) for choice in choices]
-    more = len(quoted) - _MOST_CHOICES
-    return ", ".join(quoted[:_MOST_CHOICES]) + (f" and {more} more" if more > 0 else "")
+    return render_some(map(describe, choices), _MOST_CHOICES)

@@ -18,7 +18,7 @@ from epochcost.specs.base import Identity, NamedSpec
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.wording import describe
 from epochcost.statistics.interval import Bounded, TimeChange, time_change
-from epochcost.units import plain, share
+from epochcost.units import plain, render_some, share
 
 # "spec": the amount of work or the machine's facts; "method": how the work was measured.
 # "prediction": the data from which a time is predicted.
@@ -242,13 +242,12 @@ def changed_keys(before: BaseModel, after: BaseModel, within: tuple[str, ...] = 
     if before == after:
         return ""
     old, new = _cached_scalars(Identity(before)), _cached_scalars(Identity(after))
-    changes = [
+    changes = (
         f"{key} {_value(old.get(key))} → {_value(new.get(key))}"
         for key in {**old, **new}
         if old.get(key) != new.get(key) and key.startswith(within)
-    ]
-    more = len(changes) - _MOST_KEYS
-    return ", ".join(changes[:_MOST_KEYS]) + (f" and {more} more" if more > 0 else "")
+    )
+    return render_some(changes, _MOST_KEYS)
 
 
 # Many costs depend on one spec.
