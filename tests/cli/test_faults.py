@@ -129,7 +129,7 @@ def test_a_read_only_folder_is_said_before_anything_is_measured(project: Path) -
     """A read-only results folder gives exit code 3 with a remedy; earlier results stay."""
     process = run_script(project, _READ_ONLY)
     assert "read-only: 3" in process.stdout, process.stderr
-    assert "change the folder's rights, or name another folder with --results" in process.stderr
+    assert "change the folder's rights (--results names another folder)" in process.stderr
     assert "kept" in process.stdout
     assert "writable: 0" in process.stdout
     assert process.stderr.count("stored before") == TRIALS

@@ -136,5 +136,5 @@ def test_a_folder_that_takes_no_record_is_said_before_the_first_step(
     (tmp_path / "results/local/trainings").write_text("a file")
     assert exit_code("train", "--model", "digits-mlp", *paths) == 3
     errors = capsys.readouterr().err
-    assert "name another folder with --results" in errors
+    assert "(--results names another folder)" in errors
     assert "step 1" not in errors

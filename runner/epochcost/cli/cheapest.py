@@ -57,8 +57,7 @@ _MOST_TURNS = 2
 def cheapest(
     *,
     model: Annotated[
-        str,
-        typer.Option(help="Id of a model or a published table.", autocompletion=ids("models")),
+        str, typer.Option(help="Id of a model or a published table.", autocompletion=ids("models"))
     ],
     limiting: LimitOptions,
     software: Annotated[

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 # A remark on several files names at most this number of them.
 _MOST_NAMED = 3
-_OBSERVATIONS, _REPLAYS = "observations", "replays"
 
 
 def check(
@@ -85,8 +84,8 @@ def _check_specs(paths: list[Path]) -> None:
 def check_specs(paths: Sequence[Path]) -> CheckReport:
     """Check the spec files at these paths; list their faults and implausible prices."""
     checked = check_paths(paths, _onnx_file_fault)
-    tables = _published_table_faults(checked.sound_files(_OBSERVATIONS))
-    traces, doubts = _trace_faults_and_doubts(checked.sound_files(_REPLAYS))
+    tables = _published_table_faults(checked.sound_files("observations"))
+    traces, doubts = _trace_faults_and_doubts(checked.sound_files("replays"))
     faults = (*checked.faults, *tables, *traces)
     return CheckReport(checked.files, faults, (*checked.doubts, *doubts))
 

@@ -17,8 +17,7 @@ app = typer.Typer(
     no_args_is_help=True, help="Fetch or import the files of data sets, and list them."
 )
 _Name = Annotated[
-    str,
-    typer.Argument(metavar="NAME", help="A data set's id.", autocompletion=ids("datasets")),
+    str, typer.Argument(metavar="NAME", help="A data set's id.", autocompletion=ids("datasets"))
 ]
 _Folder = Annotated[Path, typer.Option("--data", help="The folder of data sets.")]
 _FOLDER = Path("data")

@@ -17,8 +17,6 @@ from epochcost.cli.terminal import print_json, say
 from epochcost.execute.folders import optional_cache_folder
 from epochcost.specs.wording import printable
 
-Form = Literal["text", "markdown", "comment", "json"]
-
 
 def diff(
     base: Annotated[str, typer.Argument(metavar="BASE", help="A commit, branch or tag.")],
@@ -27,7 +25,7 @@ def diff(
         typer.Argument(metavar="HEAD", help="Another revision. Default: the working tree."),
     ] = None,
     form: Annotated[
-        Form,
+        Literal["text", "markdown", "comment", "json"],
         typer.Option(
             "--format",
             help="A table, a comment in Markdown, the comment's data, or JSON with exact amounts.",

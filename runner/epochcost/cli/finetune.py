@@ -16,7 +16,6 @@ from epochcost.analysis.finetune import (
     TrainingDemand,
     TuningMarket,
     TuningOffer,
-    Way,
     by_hardware,
 )
 from epochcost.analysis.finetune_memory import DEFAULT_RANK
@@ -180,7 +179,7 @@ def _choice_sentences(answer: FinetuneAnswer, superlative: str) -> Iterator[str]
         yield f"  {part.name}: {memory(part.bytes)}: {part.how}"
     if setting.network:
         yield f"Assumed: a network of {setting.network * 8e-9:,.0f} Gbit/s for each machine."
-    yield from _published_training_lines(answer, way)
+    yield from _published_training_lines(answer)
 
 
 def _not_compared(answer: FinetuneAnswer) -> Iterator[str]:
@@ -190,9 +189,9 @@ def _not_compared(answer: FinetuneAnswer) -> Iterator[str]:
         yield f"Not compared: {reasons.total()} ({why}); --all lists them last"
 
 
-def _published_training_lines(answer: FinetuneAnswer, way: Way) -> Iterator[str]:
-    # Without a training on the devices of ``way``, trainings on other devices are shown.
-    rows = answer.published_on(way) or answer.published
+def _published_training_lines(answer: FinetuneAnswer) -> Iterator[str]:
+    # Without a training on the devices of the choice, trainings on other devices are shown.
+    rows = answer.published_on(answer.choice.key.way) or answer.published
     if not rows:
         yield f"Published: no {_METHODS[answer.demand.method]} of this model."
     for row in rows[:_MOST_PUBLISHED]:

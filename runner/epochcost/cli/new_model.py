@@ -130,23 +130,22 @@ def _require_fitting_graph(loaded: ModelProto, graph: Path, values: Mapping[str,
 
 def copy_to_models(graph: Path) -> list[Path]:
     """Copy the graph and its external data; return the files that models/ did not have."""
-    copies = [
-        (graph.parent / name, _FOLDER / name) for name in (graph.name, *external_files(graph))
-    ]
-    new = [
-        (file, copy)
-        for file, copy in copies
+    names = (graph.name, *external_files(graph))
+    copies = {_FOLDER / name: graph.parent / name for name in names}
+    new = {
+        copy: file
+        for copy, file in copies.items()
         if not (copy.exists() and cmp(copy, file, shallow=False))
-    ]
-    for file, copy in new:
+    }
+    for copy, file in new.items():
         if copy.exists():
             raise InputError(
                 f"{copy}: expected an unused name, but another model's file has it: rename {file}"
                 + ("" if file == graph else ", by exporting again under another name")
             )
-    for file, copy in new:
+    for copy, file in new.items():
         copy.parent.mkdir(parents=True, exist_ok=True)
         partial = copy.with_name(f".{copy.name}.partial")
         shutil.copyfile(file, partial)
         partial.replace(copy)
-    return [copy for _, copy in new]
+    return [*new]

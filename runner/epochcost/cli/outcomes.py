@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
 from pathlib import Path
 
 from epochcost.analysis.answers import rows_of
@@ -26,7 +25,7 @@ from epochcost.results.served import ServingRecord
 from epochcost.results.sidecars import BatchLimit
 from epochcost.results.stability import disturbances_of, instabilities
 from epochcost.specs.catalogue import Catalogue
-from epochcost.units import money, rounded, seconds, share
+from epochcost.units import money, render_count, rounded, seconds, share
 
 _MOST_NAMED = 2
 
@@ -78,9 +77,7 @@ def _outcome_row(outcome: Outcome) -> tuple[str, ...]:
 
 def show_doubts(results: Sequence[Result]) -> None:
     """Print how machines differ from their specs, and unstable results with remedies."""
-    for contradiction in dict.fromkeys(
-        chain.from_iterable(each.contradictions for each in results)
-    ):
+    for contradiction in dict.fromkeys(text for each in results for text in each.contradictions):
         say(f"differs from the spec: {contradiction}", err=True)
     remedies: dict[str, dict[str, list[str]]] = {}
     for result in results:
@@ -112,8 +109,8 @@ def render_served(trial: Trial, served: ServingRecord) -> str:
     """Format a serving trial in a line: its rate of requests or samples, and its latencies."""
     run = served.run
     if run is None:
-        count = len(served.runs)
-        return f"no rate {render_bound(trial.work)}, {count} run{'s' * (count > 1)} of LoadGen"
+        runs = render_count(len(served.runs), "run")
+        return f"no rate {render_bound(trial.work)}, {runs} of LoadGen"
     if run.tokens is not None:
         latencies = (run.tokens.first, run.tokens.further)
         first, further = (seconds(each.p90_nanoseconds / 1e9) for each in latencies)

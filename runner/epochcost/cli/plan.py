@@ -129,8 +129,7 @@ def plan(
     selection: Selection,
     *,
     verbose: Annotated[
-        bool,
-        typer.Option("--verbose", help="Also print the memory of models by batch size."),
+        bool, typer.Option("--verbose", help="Also print the memory of models by batch size.")
     ] = False,
     wide: terminal.WideTable = False,
 ) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
-from decimal import Decimal
 from itertools import chain
 from pathlib import Path
 from typing import Annotated
@@ -14,12 +13,13 @@ import typer
 from epochcost.cli.bundled import own_catalogue
 from epochcost.cli.terminal import WideTable, print_table
 from epochcost.errors import InputError, UsageError
+from epochcost.report.wording import render_rate
 from epochcost.results.files import unwritable, write_atomically
 from epochcost.specs.prices.api_table import Commit, renewed
 from epochcost.specs.prices.importing import ImportRequest, ImportResult, sort_rows
 from epochcost.specs.prices.new_specs import NewSpec, new_specs
 from epochcost.specs.prices.tables import read_prices, shown_sku
-from epochcost.units import money, plain, render_count, render_some
+from epochcost.units import render_count, render_some
 
 app = typer.Typer(no_args_is_help=True, help="Import published price tables as specs.")
 _MOST_NAMES = 5
@@ -119,8 +119,8 @@ def _show(result: ImportResult, specs: Sequence[NewSpec], day: dt.date, *, wide:
             price.key.plan,
             price.key.region or "any",
             str(day),
-            "none" if price.previous is None else _amount(price.previous, price.model.currency),
-            _amount(price.amount, price.model.currency),
+            "none" if price.previous is None else render_rate(price.previous, price.model.currency),
+            render_rate(price.amount, price.model.currency),
             files[price.key].state if price.key in files else "unchanged",
             files[price.key].path.name if price.key in files else price.previous_id or "",
         )
@@ -132,10 +132,6 @@ def _show(result: ImportResult, specs: Sequence[NewSpec], day: dt.date, *, wide:
     for reason, names in result.unmatched.items():
         examples = render_some(map(shown_sku, names), _MOST_NAMES)
         typer.echo(f"unmatched, {names.total():,}: {reason}: {examples}")
-
-
-def _amount(amount: Decimal, currency: str) -> str:
-    return money(amount, currency, max(2, len(plain(amount).partition(".")[2])))
 
 
 def _refuse_faults(result: ImportResult, *, skipped: bool) -> None:

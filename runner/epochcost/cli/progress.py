@@ -112,8 +112,7 @@ def _render_patience(extra_seconds: float | None) -> str:
 
 def render_kept(event: Failed) -> str:
     """The number of rounds that a failed trial had stored, in brackets; empty for none."""
-    many = "s" if event.rounds_kept > 1 else ""
-    return f" ({event.rounds_kept} round{many} kept)" if event.rounds_kept else ""
+    return f" ({render_count(event.rounds_kept, 'round')} kept)" if event.rounds_kept else ""
 
 
 class Display:

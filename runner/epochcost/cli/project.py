@@ -49,15 +49,9 @@ def init(
         f"Its requirements/ install epochcost{origin}{elsewhere if 'file:' in origin else ''}"
     )
     # How `make` finds this program if it is not on the path.
-    program = "" if shutil.which("epochcost") else f" {shlex.quote(f'EPOCHCOST={_command()}')}"
+    command = shlex.quote(f"EPOCHCOST={shlex.quote(sys.executable)} -m epochcost")
+    program = "" if shutil.which("epochcost") else f" {command}"
     typer.echo(f"Next: cd {shlex.quote(str(folder))} && make report{program}")
-
-
-def _command() -> str:
-    started = Path(sys.argv[0]).absolute()
-    if started.name == "__main__.py":  # by `python -m epochcost`
-        return f"{shlex.quote(sys.executable)} -m epochcost"
-    return str(started)
 
 
 def _write_project(folder: Path, version_or_address: str) -> None:

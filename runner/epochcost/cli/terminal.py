@@ -97,8 +97,8 @@ AsIs = Annotated[
 def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
     """Decorate a command: each annotated field of a dataclass parameter becomes an option."""
     signature = inspect.signature(command, eval_str=True)
-    parameters = signature.parameters.items()
-    kinds = {name: parameter.annotation for name, parameter in parameters}
+    parameters = signature.parameters.values()
+    kinds = {each.name: each.annotation for each in parameters}
     groups: dict[str, Any] = {name: kind for name, kind in kinds.items() if is_dataclass(kind)}
 
     @functools.wraps(command)
@@ -110,8 +110,8 @@ def with_option_groups(command: Callable[..., None]) -> Callable[..., None]:
 
     flat = [
         option.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-        for name, parameter in parameters
-        for option in (_options(groups[name]) if name in groups else (parameter,))
+        for each in parameters
+        for option in (_options(groups[each.name]) if each.name in groups else (each,))
     ]
     # typer reads the options from here.
     with_options.__signature__ = signature.replace(parameters=flat)  # type: ignore[attr-defined]

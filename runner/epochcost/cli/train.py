@@ -164,21 +164,19 @@ def _request(work: WorkOptions, place: PlaceOptions, catalogue: Catalogue) -> Re
 
 class _ProgressPrinter:
     def __init__(self, request: RepeatsRequest, stopped: Callable[[], bool]) -> None:
-        self._request, self._printed_at, self._begun = request, 0.0, 0.0
-        # Seconds of the repeat in earlier runs; the progress adds those of this run.
-        self._spent_before = 0.0
-        self._is_first = True
+        self._request, self._printed_at = request, 0.0
+        # When this run began to measure the repeat, less the seconds of the repeat in earlier runs.
+        self._begun: float | None = None
         self.folder = repeat_folder(request, request.seeds[0])
         self.follower = Follower(self._begin, self._step, self._end, stopped)
 
     def _begin(self, seed: int) -> None:
-        self.folder, self._is_first = repeat_folder(self._request, seed), True
+        self.folder, self._begun = repeat_folder(self._request, seed), None
 
     def _step(self, progress: Progress, step: int, loss: float) -> None:
         now = time.monotonic()
-        if self._is_first:
-            self._is_first, self._begun = False, now
-            self._spent_before = progress.times.total
+        if self._begun is None:
+            self._begun = now - progress.times.total
             if step > 1:
                 log(f"continues at step {step} from {self.folder}")
         if now - self._printed_at < _LINE_SECONDS:
@@ -187,7 +185,7 @@ class _ProgressPrinter:
         prepared = self._request.prepared
         last = prepared.recipe.epochs * prepared.feed.epoch_steps
         measured = f", accuracy {_accuracy(progress.curve[-1].accuracy)}" if progress.curve else ""
-        spent = self._spent_before + now - self._begun
+        spent = now - self._begun
         log(
             f"{self.folder.name}, step {step:,} of at most {last:,}: loss {loss:.4g}"
             f"{measured}; {seconds(spent)} so far, "
