@@ -8,7 +8,7 @@ import pytest
 
 from epochcost.errors import CapabilityError
 from epochcost.execute import planning
-from epochcost.execute.planning import gpu_descriptions, plan_run, require_device, with_device
+from epochcost.execute.planning import gpu_descriptions, plan_run, require_device
 from epochcost.plan.make import RunRequest
 from epochcost.results.environment import Gpu
 from epochcost.specs.loader import load_catalogue
@@ -74,7 +74,6 @@ def test_the_number_of_the_run_goes_before_the_studies(tmp_path: Path) -> None:
     ids = [{t.id for t in plan.trials if t.provider == "cpu"} for plan in (planned, plain)]
     assert ids[0] == ids[1]
     assert {trial.session.device for trial in plain.trials} == {0}
-    assert with_device(catalogue.studies.values(), None) == tuple(catalogue.studies.values())
 
 
 @pytest.mark.usefixtures("two_gpus")

@@ -222,8 +222,7 @@ def test_bounds_that_nothing_keeps_are_a_state(
     serving = job.serving.model_copy(update={"requests": hopeless})
     asked = job.model_copy(update={"serving": serving})
     with Watch("cpu") as watch:
-        heard = watch.follow(lambda _: None)
-        measured = watch.completed(answered(asked, tmp_path, monkeypatch, heard))
+        measured = watch.completed(answered(asked, tmp_path, monkeypatch, watch.follow))
     assert measured.served.reported is None
     assert {run.purpose for run in measured.served.runs} == {"search"}
     assert 0 < measured.conditions.seconds <= measured.wall_seconds

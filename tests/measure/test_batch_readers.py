@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -12,26 +13,19 @@ from epochcost.measure.stepping import Array
 from epochcost.measure.training import TimedReader
 
 
-class _Slow:
+def slow_batches(failing: int | None = None) -> Iterator[dict[str, Array]]:
     """Six batches of one number. Each batch takes a hundredth of a second, and one may fail."""
-
-    steps = 6
-
-    def __init__(self, failing: int | None = None) -> None:
-        self._failing = failing
-
-    def gather(self, number: int) -> dict[str, Array]:
-        """The batch of a number, which is the number."""
-        if number == self._failing:
+    for number in range(6):
+        if number == failing:
             raise JobError("a batch is damaged")
         time.sleep(0.01)
-        return {"x": np.array([number], np.float32)}
+        yield {"x": np.array([number], np.float32)}
 
 
 @pytest.mark.parametrize("ahead", [0, 4])
 def test_batches_come_in_order_and_waiting_counts(ahead: int) -> None:
     """Batches come in order, and at least the first one is waited for."""
-    reader = TimedReader(_Slow(), ahead)
+    reader = TimedReader(slow_batches(), ahead)
     assert [int(batch["x"][0]) for batch in reader] == list(range(6))
     assert reader.waited_seconds > 0
 
@@ -39,7 +33,7 @@ def test_batches_come_in_order_and_waiting_counts(ahead: int) -> None:
 @pytest.mark.parametrize("ahead", [0, 4])
 def test_a_batch_that_fails_fails_the_step_that_needs_it(ahead: int) -> None:
     """An error in a batch is raised at that batch, even if a thread gathered it."""
-    reader = TimedReader(_Slow(failing=1), ahead)
+    reader = TimedReader(slow_batches(failing=1), ahead)
     next(reader)
     with pytest.raises(JobError, match="a batch is damaged"):
         next(reader)

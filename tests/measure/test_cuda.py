@@ -71,7 +71,7 @@ def test_a_training_step_runs_on_the_gpu(tmp_path: Path) -> None:
     """Only shape arithmetic runs on the CPU, and the watch names the GPU in use."""
     job = digits_job(tmp_path)
     with Watch("cuda") as watch:
-        measured = watch.completed(run_trial(job, tmp_path, watch.follow(lambda _: None)))
+        measured = watch.completed(run_trial(job, tmp_path, watch.follow))
     assert sum(measured.placement.nodes_by_provider[CUDA].values()) > 20
     assert measured.conditions is not None
     assert measured.conditions.device_memory_bytes
@@ -159,6 +159,6 @@ def test_the_last_gpu_can_be_chosen_and_the_next_is_refused(tmp_path: Path) -> N
         require_device(last + 1)
     job = digits_job(tmp_path, session=SessionSettings(device=last))
     with Watch("cuda", device=last) as watch:
-        measured = watch.completed(run_trial(job, tmp_path, watch.follow(lambda _: None)))
+        measured = watch.completed(run_trial(job, tmp_path, watch.follow))
     assert measured.conditions is not None
     assert measured.conditions.devices == (shown_gpus()[last].pci_address,)

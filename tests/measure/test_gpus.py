@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
+from epochcost.measure import gpus
 from epochcost.measure.gpus import (
     DeviceWatch,
     list_gpus,
@@ -14,8 +17,27 @@ from epochcost.measure.gpus import (
 from epochcost.results.environment import Gpu
 from fake_nvml import Device, FakeNvml, NVMLError, NVMLError_LibraryNotFound, memory, place, process
 
+Use = Callable[[FakeNvml], FakeNvml]
 
-def test_every_field_is_read() -> None:
+
+@pytest.fixture
+def driver(monkeypatch: pytest.MonkeyPatch) -> Use:
+    """A function that replaces NVML."""
+
+    def use(library: FakeNvml) -> FakeNvml:
+        monkeypatch.setattr(gpus, "pynvml", library)
+        return library
+
+    return use
+
+
+@pytest.fixture(autouse=True)
+def _no_gpus(driver: Use) -> None:
+    """Without other stand-ins, NVML has no GPU."""
+    driver(FakeNvml())
+
+
+def test_every_field_is_read(driver: Use) -> None:
     """All fields of a GPU are read, power in watts and memory in bytes."""
     device = Device(
         {
@@ -27,8 +49,8 @@ def test_every_field_is_read() -> None:
             "nvmlDeviceGetPciInfo": place("00000000:17:00.0"),
         }
     )
-    library = FakeNvml(device)
-    assert list_gpus(library) == (
+    library = driver(FakeNvml(device))
+    assert list_gpus() == (
         (
             Gpu(
                 name="NVIDIA H100",
@@ -45,36 +67,41 @@ def test_every_field_is_read() -> None:
     assert library.opened == 0
 
 
-def test_what_a_device_does_not_tell_is_none() -> None:
+def test_what_a_device_does_not_tell_is_none(driver: Use) -> None:
     """Fields that a GPU does not have are None."""
-    found, reason = list_gpus(FakeNvml(Device({"nvmlDeviceGetName": "Tesla K80"})))
+    driver(FakeNvml(Device({"nvmlDeviceGetName": "Tesla K80"})))
+    found, reason = list_gpus()
     assert found == (Gpu(name="Tesla K80", memory_bytes=None, driver="580.95"),)
     assert reason is None
 
 
-def test_a_lost_device_does_not_hide_the_others() -> None:
+def test_a_lost_device_does_not_hide_the_others(driver: Use) -> None:
     """A GPU that cannot be read does not keep the next one from the list."""
-    found, _ = list_gpus(FakeNvml(Device(), Device({"nvmlDeviceGetName": "Tesla T4"})))
+    driver(FakeNvml(Device(), Device({"nvmlDeviceGetName": "Tesla T4"})))
+    found, _ = list_gpus()
     assert [gpu.name for gpu in found] == ["Tesla T4"]
 
 
-def test_no_driver_is_no_gpu_and_a_broken_one_is_unknown() -> None:
+def test_no_driver_is_no_gpu_and_a_broken_one_is_unknown(driver: Use) -> None:
     """No driver means no GPU. A broken driver gives a reason."""
-    assert list_gpus(FakeNvml(fault=NVMLError_LibraryNotFound("not found"))) == ((), None)
-    found, reason = list_gpus(FakeNvml(fault=NVMLError("Driver/library version mismatch")))
+    driver(FakeNvml(fault=NVMLError_LibraryNotFound("not found")))
+    assert list_gpus() == ((), None)
+    driver(FakeNvml(fault=NVMLError("Driver/library version mismatch")))
+    found, reason = list_gpus()
     assert found == ()
     assert reason == "NVML: Driver/library version mismatch"
 
 
-def test_cuda_shows_what_its_variable_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cuda_shows_what_its_variable_leaves(monkeypatch: pytest.MonkeyPatch, driver: Use) -> None:
     """CUDA's GPUs are in the variable's order. The machine's list still has all of them."""
-    library = FakeNvml(*(Device({"nvmlDeviceGetName": name}) for name in ("A100", "T4", "K80")))
+    driver(FakeNvml(*(Device({"nvmlDeviceGetName": name}) for name in ("A100", "T4", "K80"))))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,0")
-    assert [gpu.name for gpu in shown_gpus(library)] == ["K80", "A100"]
-    assert [gpu.name for gpu in list_gpus(library)[0]] == ["A100", "T4", "K80"]
+    assert [gpu.name for gpu in shown_gpus()] == ["K80", "A100"]
+    assert [gpu.name for gpu in list_gpus()[0]] == ["A100", "T4", "K80"]
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
-    assert len(shown_gpus(library)) == 3
-    assert shown_gpus(FakeNvml(fault=NVMLError("mismatch"))) == ()
+    assert len(shown_gpus()) == 3
+    driver(FakeNvml(fault=NVMLError("mismatch")))
+    assert shown_gpus() == ()
 
 
 @pytest.mark.parametrize(
@@ -88,16 +115,15 @@ def test_cuda_shows_what_its_variable_leaves(monkeypatch: pytest.MonkeyPatch) ->
     ],
 )
 def test_a_gpu_with_the_name_of_another_is_refused(
-    monkeypatch: pytest.MonkeyPatch, shown: str | None, device: int, used: str | None
+    monkeypatch: pytest.MonkeyPatch, driver: Use, shown: str | None, device: int, used: str | None
 ) -> None:
     """CUDA's number of the GPU must stand for a GPU of the same name among all GPUs."""
-    library = FakeNvml(
-        *(Device({"nvmlDeviceGetName": f"NVIDIA {name}"}) for name in ("L4", "L40S"))
-    )
+    names = ("NVIDIA L4", "NVIDIA L40S")
+    driver(FakeNvml(*(Device({"nvmlDeviceGetName": name}) for name in names)))
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     if shown is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", shown)
-    reason = misnaming_reason(device, library)
+    reason = misnaming_reason(device)
     assert (reason is None) == (used is None)
     assert used is None or f"makes the {used} GPU {device}" in str(reason)
 
@@ -107,8 +133,7 @@ MIB = 2**20
 
 def watch_of(device: Device, *processes: int) -> DeviceWatch:
     """A watch of the only GPU, made before these processes of a trial started."""
-    library = FakeNvml(device)
-    watch = DeviceWatch(library, device, 0)
+    watch = DeviceWatch(device, 0)
     watch.processes = frozenset(processes)
     return watch
 
@@ -199,6 +224,12 @@ BOARDS = (board("GPU-11ab"), board("GPU-11cd", PART), board("GPU-22ef"))
         ("NoDevFiles", ()),
     ],
 )
-def test_the_variable_chooses_and_orders(shown: str | None, handles: tuple[Device, ...]) -> None:
+def test_the_variable_chooses_and_orders(
+    monkeypatch: pytest.MonkeyPatch, driver: Use, shown: str | None, handles: tuple[Device, ...]
+) -> None:
     """An entry of the variable is a number or UUID. An invalid entry hides all later ones."""
-    assert visible_gpus(FakeNvml(*BOARDS), BOARDS, shown) == handles
+    driver(FakeNvml(*BOARDS))
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if shown is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", shown)
+    assert visible_gpus(BOARDS) == handles

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from decimal import Decimal
@@ -12,7 +13,7 @@ import pytest
 
 from epochcost.specs.training import Constant
 from epochcost.train.loop import Recipe, Watch, train
-from epochcost.train.pipeline import EpochBatches, Feed
+from epochcost.train.pipeline import Feed
 from epochcost.train.state import Progress
 from train_feeds import FEED
 
@@ -25,10 +26,12 @@ class Steps:
     def __init__(self, held_out: list[float]) -> None:
         self.held_out, self.rates = iter(held_out), list[float]()
 
-    def losses(self, batches: EpochBatches) -> Iterator[tuple[float, float]]:
+    def losses(
+        self, batches: Iterator[Mapping[str, Any]], count: int
+    ) -> Iterator[tuple[float, float]]:
         """Yield a loss of 1 for each step."""
-        for number in range(batches.steps):
-            self.rates.append(float(batches.gather(number)["rate"]))
+        for batch in itertools.islice(batches, count):
+            self.rates.append(float(batch["rate"]))
             yield 1.0, 0.0
 
     def evaluate(

@@ -17,7 +17,7 @@ from train_feeds import DATA, FEED, FIELD, PART, TARGET
 def labels(feed: Feed, epoch: int) -> list[int]:
     """The labels of ``epoch`` in the order of its steps."""
     batches = feed.batches(epoch * feed.epoch_steps, np.zeros(feed.epoch_steps, np.float32))
-    return [int(x) for at in range(batches.steps) for x in batches.gather(at)["target"]]
+    return [int(x) for batch in batches for x in batch["target"]]
 
 
 def test_an_epoch_has_whole_batches_of_different_examples() -> None:
@@ -33,9 +33,9 @@ def test_a_step_is_fed_the_same_wherever_its_epoch_is_entered() -> None:
     """Batches from the second step on equal those of the whole epoch."""
     rates = np.array([1, 2, 3], np.float32)
     varied = replace(FEED, augmentation=Augmentation(pad=1, flip=True))
-    whole, later = varied.batches(3, rates), varied.batches(4, rates[1:])
-    for number in range(2):
-        whole_batch, later_batch = whole.gather(number + 1), later.gather(number)
+    whole, later = [*varied.batches(3, rates)], [*varied.batches(4, rates[1:])]
+    assert (len(whole), len(later)) == (3, 2)
+    for whole_batch, later_batch in zip(whole[1:], later, strict=True):
         assert all(
             np.array_equal(whole_batch[name], later_batch[name])
             for name in ("image", "target", "rate")
@@ -91,7 +91,7 @@ def test_targets_have_the_shape_that_the_graph_takes() -> None:
         (replace(positions, merged=True), tokens, (6,)),
     ):
         feed = replace(FEED, target=target, examples=replace(DATA, training=part))
-        batch = feed.batches(0, np.zeros(1, np.float32)).gather(0)
+        batch = next(feed.batches(0, np.zeros(1, np.float32)))
         assert batch["target"].shape == shape
 
 

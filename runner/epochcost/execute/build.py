@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +29,7 @@ from epochcost.execute.step import (
     step_in_precision,
     write_evaluation,
 )
-from epochcost.measure.job import CarriedValue, Job, JobFiles, SamplingRule
+from epochcost.measure.job import Job, JobFiles, SamplingRule
 from epochcost.measure.pinning import choose_pinning
 from epochcost.plan.binding import bind_model
 from epochcost.plan.trial import Trial
@@ -42,6 +42,9 @@ from epochcost.train.schedule import trial_rates
 from epochcost.train.teacher import Teacher
 from onnxstep.graphs.loading import load_model
 from onnxstep.passes.gelu import with_halving_last
+
+# A function that draws a trial's batches and saves them.
+SavePool = Callable[[Teacher], Path]
 
 
 def build_job(
@@ -98,69 +101,63 @@ def _planned_graph(trial: Trial, path: Path) -> onnx.ModelProto:
     return graph
 
 
-@dataclass(frozen=True)
-class _BoundTrial:
-    """A trial and its graph with fixed shapes; ``room_bytes`` limits all batches, unless None."""
-
-    trial: Trial
-    model: Model
-    graph: onnx.ModelProto
-    carried: tuple[CarriedValue, ...]
-    folder: Path
-    room_bytes: int | None
-
-    def save_pool(self, teacher: Teacher) -> Path:
-        pool = training_pool(teacher, self.trial.batch_size, self.room_bytes)
-        return save_arrays(pool, self.folder / "batches.npz")
-
-
 def _step_files(
     trial: Trial, model: Model, graph: onnx.ModelProto, folder: Path, room_bytes: int | None
 ) -> JobFiles:
     bound = bind_model(graph, model, trial.batch_size, trial.work)
-    work = _BoundTrial(trial, model, bound, bound_state(bound, model), folder, room_bytes)
+
+    def save_pool(teacher: Teacher) -> Path:
+        pool = training_pool(teacher, trial.batch_size, room_bytes)
+        return save_arrays(pool, folder / "batches.npz")
+
     if trial.mode == "training" and model.training is not None:
-        return _training(work, model.training)
-    return _inference(work)
+        return _training(trial, model, model.training, bound, folder, save_pool)
+    return _inference(trial, model, bound, folder, save_pool)
 
 
-def _inference(work: _BoundTrial) -> JobFiles:
-    trial, folder = work.trial, work.folder
-    graph = with_halving_last(work.graph)
+def _inference(
+    trial: Trial, model: Model, bound: onnx.ModelProto, folder: Path, save_pool: SavePool
+) -> JobFiles:
+    graph = with_halving_last(bound)
     plain = save_graph(graph, folder / "inference.onnx")
-    fields = example_fields(graph, work.model, trial.batch_size)
-    batches = work.save_pool(Teacher(fields, (), trial.seed))
-    cache = cache_names(work.graph, work.model)
-    state = {carried.output for carried in work.carried}
+    batches = save_pool(Teacher(example_fields(graph, model, trial.batch_size), (), trial.seed))
+    carried = bound_state(bound, model)
+    state = {each.output for each in carried}
     return JobFiles(
-        graph=graph_in_precision(trial, graph, plain, cache),
+        graph=graph_in_precision(trial, graph, plain, cache_names(bound, model)),
         batches=batches,
         reference=fp32_reference(trial, graph, plain, batches),
-        carried=work.carried,
+        carried=carried,
         outputs=tuple(o.name for o in graph.graph.output if o.name not in state),
     )
 
 
-def _training(work: _BoundTrial, training: Training) -> JobFiles:
-    trial, model, folder = work.trial, work.model, work.folder
-    step = step_in_precision(trial, work.graph, model, training)
+def _training(
+    trial: Trial,
+    model: Model,
+    training: Training,
+    bound: onnx.ModelProto,
+    folder: Path,
+    save_pool: SavePool,
+) -> JobFiles:
+    step = step_in_precision(trial, bound, model, training)
     path = save_graph(step.model, folder / "step.onnx")
-    plain = fp32_step_path(trial, work.graph, model, training, path)
-    fields = example_fields(work.graph, model, trial.batch_size)
-    targets = step_targets(step, work.graph, model, training, trial.batch_size)
+    plain = fp32_step_path(trial, bound, model, training, path)
+    fields = example_fields(bound, model, trial.batch_size)
+    targets = step_targets(step, bound, model, training, trial.batch_size)
     teacher = Teacher(fields, targets, trial.seed)
-    batches = work.save_pool(teacher)
-    evaluation = write_evaluation(work.graph, training, teacher, trial.batch_size, folder)
+    batches = save_pool(teacher)
+    evaluation = write_evaluation(bound, training, teacher, trial.batch_size, folder)
     rates = trial_rates(training, trial.batch_size, MOST_SAMPLES)
     constant, rate = bool(np.all(rates == rates[0])), step.learning_rate
     return JobFiles(
         graph=path,
         batches=batches,
         reference=fp32_reference(trial, step.model, plain, batches),
-        initial=save_stored_weights(work.graph, folder / "initial.npz"),
+        initial=save_stored_weights(bound, folder / "initial.npz"),
         carried=carried_values(step, trial.provider),
         outputs=(step.loss,),
-        evaluation=evaluation.model_copy(update={"carried": work.carried}),
+        evaluation=evaluation.model_copy(update={"carried": bound_state(bound, model)}),
         scalars={rate: float(training.optimizer.learning_rate)} if constant else {},
         series=None if constant else save_arrays({rate: rates}, folder / "series.npz"),
     )

@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from epochcost.errors import CapabilityError
 from epochcost.execute.folders import cache_folder, optional_cache_folder
 from epochcost.measure.runtime import RUNTIMES, require_runtime, runtime_name
-from epochcost.measure.start import run_module
+from epochcost.measure.start import run_captured, run_module
 from epochcost.plan.trial import Trial
 from epochcost.plan.work import Requests
 from epochcost.results.environment import Software
@@ -122,7 +122,7 @@ def install_engine(engine: str, say: Say) -> Path:
 
 def _create(environment: Path, engine: str) -> None:
     # -I, here and below, excludes PYTHONPATH and the user's packages.
-    completed = _run([sys.executable, "-I", "-m", "venv", str(environment)])
+    completed = run_captured([sys.executable, "-I", "-m", "venv", str(environment)])
     if completed.returncode != 0:
         raise CapabilityError(
             f"{engine}: expected a virtual environment of {sys.executable}, got"
@@ -136,7 +136,7 @@ def _install(environment: Path, constraints: Path, engine: str) -> None:
         "".join(f"{line}\n" for line in _installed_version_constraints()), encoding="utf-8"
     )
     pip = [str(python_of(environment)), "-I", "-m", "pip", "install", *_PIP_OPTIONS]
-    completed = _run([*pip, "--constraint", str(constraints), *requirements(engine)])
+    completed = run_captured([*pip, "--constraint", str(constraints), *requirements(engine)])
     if completed.returncode != 0:
         wheel = f"Python {platform.python_version()} on {sys.platform} {platform.machine()}"
         raise CapabilityError(
@@ -163,12 +163,6 @@ def _require_engine(environment: Path, engine: str) -> None:
             f"{_last_lines(completed)}\nNothing was installed. Another release may work"
         ) from None
     require_runtime(engine, software.runtime)
-
-
-def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command, capture_output=True, encoding="utf-8", errors="replace", check=False
-    )
 
 
 def _last_lines(completed: subprocess.CompletedProcess[str]) -> str:

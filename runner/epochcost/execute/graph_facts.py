@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 
 import onnx
 
@@ -13,11 +13,10 @@ from epochcost.execute.sizes import footprints
 from epochcost.execute.sizing import decoder_bytes
 from epochcost.plan.binding import Misfit, file_misfits
 from epochcost.plan.digests import graph_digests
-from epochcost.plan.size import Footprint
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.document import read
 from epochcost.specs.loader import FOLDER
-from epochcost.specs.study import Mode, Precision, Provider
+from epochcost.specs.study import Precision
 from onnxstep.graphs.loading import external_files, load_model
 
 
@@ -30,7 +29,8 @@ class GraphFacts:
         self.fault = cache(self._fault)
         self.why_unmeasured = cache(self._why_unmeasured)
         self.decoder_bytes = cache(self._decoder_bytes)
-        self.footprints = cache(self._footprints)
+        # The memory of a model by batch size.
+        self.footprints = cache(partial(footprints, catalogue))
 
     def _sha256(self, name: str) -> str | None:
         """SHA-256 of a model's ONNX file, if any; raises ModelError if the file is unreadable."""
@@ -68,9 +68,3 @@ class GraphFacts:
             return decoder_bytes(model, load_model(self.catalogue.graph_path(model)))
         except ModelError:
             return None
-
-    def _footprints(
-        self, name: str, mode: Mode, provider: Provider, batch_sizes: frozenset[int]
-    ) -> dict[int, Footprint]:
-        """The memory of a model by batch size (see ``sizes.footprints``)."""
-        return footprints(self.catalogue, name, mode, provider, batch_sizes)

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from operator import attrgetter
-from types import MappingProxyType
 from typing import Any
 
 from epochcost import __version__
@@ -79,16 +78,6 @@ def require_device(device: int | None) -> None:
         )
 
 
-def with_device(studies: Iterable[Study], device: int | None) -> tuple[Study, ...]:
-    """Copies of ``studies``, changed to use GPU ``device``; no change if ``device`` is None."""
-    if device is None:
-        return tuple(studies)
-    return tuple(
-        study.model_copy(update={"cuda": study.cuda.model_copy(update={"device": device})})
-        for study in studies
-    )
-
-
 def gpu_descriptions(gpus: Iterable[Gpu]) -> list[str]:
     """Number, name and memory of each GPU, such as ``GPU 0: NVIDIA H100, 80.0 GiB``."""
     return [
@@ -100,13 +89,15 @@ def gpu_descriptions(gpus: Iterable[Gpu]) -> list[str]:
 
 # Memory as a multiple of the memory in fp32: the trial's own numbers, and those of the fp32 graph
 # with which outputs are compared. In int4, three decoders had peaks of 0.48 to 0.68 of fp32.
-_TIMES_FP32: Mapping[Precision, float] = MappingProxyType(
-    {"fp32": 1, "tf32": 2, "fp16": 1.5, "bf16": 1.5, "int4": 0.65}
-)
+_TIMES_FP32: Mapping[Precision, float] = {
+    "fp32": 1,
+    "tf32": 2,
+    "fp16": 1.5,
+    "bf16": 1.5,
+    "int4": 0.65,
+}
 # A GPU holds weights twice, before and after they are packed; fp32 weights stay on the host.
-_DECODERS_ON_GPUS: Mapping[Precision, float] = MappingProxyType(
-    {"fp16": 0.5, "bf16": 0.5, "int4": 0.25}
-)
+_DECODERS_ON_GPUS: Mapping[Precision, float] = {"fp16": 0.5, "bf16": 0.5, "int4": 0.25}
 
 
 def room_bytes(devices: Iterable[int] = (0,)) -> dict[Provider, int]:
@@ -177,7 +168,7 @@ def plan_run(catalogue: Catalogue, request: RunRequest) -> Plan:
     CUDA cannot be used.
     """
     machine = catalogue.machine(request.hardware)
-    studies = with_device(_studies(catalogue, request), request.device)
+    studies = _studies(catalogue, request)
     no_cuda = _cuda_obstacles(studies, machine, request)
     require_device(request.device)
     require_plausible(machine, detect_environment(), as_is=request.as_is)
@@ -202,7 +193,7 @@ def plan_elsewhere(facts: GraphFacts, request: RunRequest, runtime: str = PINNED
     x86-64. Raises InputError for an unknown name, and for a model that no chosen study lists.
     """
     machine = facts.catalogue.machine(request.hardware)
-    studies = with_device(_studies(facts.catalogue, request), request.device)
+    studies = _studies(facts.catalogue, request)
     host = HostCapabilities(
         request.hardware,
         runtime,
@@ -287,7 +278,13 @@ def _studies(catalogue: Catalogue, request: RunRequest) -> tuple[Study, ...]:
     if (size := request.batch_size) is not None:
         sizes = size if size == "auto" else (size,)
         changes |= {"training_batch_sizes": sizes, "inference_batch_sizes": sizes}
-    return tuple(study.model_copy(update=changes) for study in studies)
+    if request.device is None:
+        return tuple(study.model_copy(update=changes) for study in studies)
+    device = {"device": request.device}
+    return tuple(
+        study.model_copy(update={**changes, "cuda": study.cuda.model_copy(update=device)})
+        for study in studies
+    )
 
 
 def _cuda_obstacles(

@@ -36,7 +36,7 @@ from epochcost.execute.folders import remove_scratch, scratch_folder
 from epochcost.execute.patience import Patience
 from epochcost.measure.environment import detect_environment
 from epochcost.measure.gpus import shown_gpus
-from epochcost.measure.job import Job, OutOfMemory, TrialFailed
+from epochcost.measure.job import Job, OutOfMemory, Progress, TrialFailed
 from epochcost.measure.memory import available_memory_bytes, tells_out_of_memory
 from epochcost.measure.trial import start_worker
 from epochcost.measure.watch import Watch
@@ -252,8 +252,12 @@ def _measure_in_worker(
             bound = host_bytes if trial.provider == "cpu" else None
             job = _job_for_round(job, visit, bound, earlier)
             with Watch(trial.provider, pinning=job.pinning, device=trial.session.device) as watch:
-                heard = watch.follow(lambda progress: run.on_event(Advanced(trial, progress)))
-                return watch.completed(worker.measure(job, heard))
+
+                def on_progress(progress: Progress) -> None:
+                    watch.follow(progress)
+                    run.on_event(Advanced(trial, progress))
+
+                return watch.completed(worker.measure(job, on_progress))
     except OSError as error:
         raise CapabilityError(
             f"{folder}: expected room for the trial's temporary files and memory for its worker, "

@@ -5,7 +5,6 @@ from __future__ import annotations
 import platform
 from collections.abc import Mapping
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import onnx
@@ -143,9 +142,12 @@ def in_place_inputs(step: TrainingStep, provider: Provider) -> frozenset[str]:
 
 
 # Precision of the step's graph for the trial's precision; TF32 is a setting of the provider.
-_OF_STEPS: Mapping[study.Precision, Precision] = MappingProxyType(
-    {"fp32": "fp32", "tf32": "fp32", "fp16": "fp16", "bf16": "bf16"}
-)
+_OF_STEPS: Mapping[study.Precision, Precision] = {
+    "fp32": "fp32",
+    "tf32": "fp32",
+    "fp16": "fp16",
+    "bf16": "bf16",
+}
 
 
 def fp32_step_path(

@@ -12,6 +12,7 @@ from epochcost.measure.session import open_session
 from epochcost.measure.stepping import (
     Array,
     Stepper,
+    first_values,
     graph_inputs,
     initial_parameters,
     load_arrays,
@@ -92,15 +93,13 @@ def held_out_loss(job: Job, values: Mapping[str, Array]) -> float | None:
     # Closed when this call ends, so that timed steps have all memory and threads.
     session = open_session(job.evaluation.graph, job.provider, settings)
     batches = load_arrays(job.evaluation.batches)
-    infos = {info.name: info for info in session.get_inputs()}
-    carried = {c.input: c.output for c in job.evaluation.carried}
-    initial = {**values, **{name: np.zeros(*tensor_type(infos[name])) for name in carried}}
-    fixed = {name: initial[name] for name in infos if name in initial and name not in batches}
-    missing = [name for name in infos if name not in batches and name not in fixed]
-    if missing:
-        raise JobError(f"{job.evaluation.graph}: input {missing[0]!r} has no value")
+    types = {info.name: tensor_type(info) for info in session.get_inputs()}
+    carried = {each.input: each.output for each in job.evaluation.carried}
+    constant = {name: kind for name, kind in types.items() if name not in batches}
+    known = {name: value for name, value in values.items() if name not in carried}
+    fixed = first_values(job.evaluation.graph, constant, known, job.evaluation.carried)
     losses = []
-    for batch in _each(batches, list(infos)):
+    for batch in _each(batches, list(types)):
         read = [job.evaluation.loss, *carried.values()]
         value, *after = session.run(read, {**fixed, **batch})
         fixed |= dict(zip(carried, after, strict=True))

@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from onnx import TensorProto, helper
@@ -153,7 +152,10 @@ def measure_ceiling(work: CeilingWork, threads: int, precision: Precision = "fp3
     random, side = np.random.default_rng(0), (work.matrix_side,) * 2
     factors = [random.random(side, np.float32) for _ in range(2)]
     product = _times(run("MatMul", factors, settings))
-    copied = np.ones(work.copied_bytes // _dtype(precision).itemsize, np.float32)
+    copied = np.ones(
+        work.copied_bytes // helper.tensor_dtype_to_np_dtype(_element_type(precision)).itemsize,
+        np.float32,
+    )
     return Ceiling(
         threads=threads,
         precision=precision,
@@ -167,10 +169,6 @@ def measure_ceiling(work: CeilingWork, threads: int, precision: Precision = "fp3
 
 def _element_type(precision: Precision) -> int:
     return HALF_TYPES.get(precision, TensorProto.FLOAT)
-
-
-def _dtype(precision: Precision) -> np.dtype[Any]:
-    return np.dtype(helper.tensor_dtype_to_np_dtype(_element_type(precision)))
 
 
 def _single_operator_model(
@@ -196,8 +194,9 @@ def run_on_device(
 
     All tensors have the same shape. They are bound beforehand, so that no allocation is timed.
     """
-    shape, dtype = values[0].shape, _dtype(precision)
-    model = _single_operator_model(operator, len(values), shape, _element_type(precision))
+    shape, kind = values[0].shape, _element_type(precision)
+    dtype = helper.tensor_dtype_to_np_dtype(kind)
+    model = _single_operator_model(operator, len(values), shape, kind)
     session = open_session(model, provider, settings)
     binding = session.io_binding()
     for index, value in enumerate(values):

@@ -11,12 +11,9 @@ import http.client
 import json
 import queue
 import threading
-import time
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any
 from urllib.parse import urlsplit
 
 from epochcost.measure.cpu import read_text
@@ -31,24 +28,21 @@ _HYPERVISOR = Path("/sys/hypervisor")
 _AZURE_ASSET_TAG = "7783-7084-3265-9085-8269-3286-77"
 _LONGEST_ANSWER_BYTES = 65_536
 _OK = 200
+# Errors of an answer that has another form.
+_UNREADABLE = (KeyError, TypeError, ValueError)
 
 
 # A function that sends a request (path, headers and perhaps a method) and returns the answer.
 Ask = Callable[..., str]
 
 
-def _ask_service(
-    base: str, deadline: float, path: str, headers: Mapping[str, str], method: str = "GET"
-) -> str:
+def _ask_service(base: str, path: str, headers: Mapping[str, str], method: str = "GET") -> str:
     """Ask the service at ``base``, and return its answer as text.
 
-    Raises OSError or HTTPException if no answer comes by ``deadline`` (monotonic time).
+    Raises OSError or HTTPException if no answer comes within ``PATIENCE_SECONDS``.
     """
-    seconds_left = deadline - time.monotonic()
-    if seconds_left <= 0:
-        raise TimeoutError("no time left")
     # Not urllib: it would send the request to a configured proxy.
-    connection = http.client.HTTPConnection(urlsplit(base).netloc, timeout=seconds_left)
+    connection = http.client.HTTPConnection(urlsplit(base).netloc, timeout=PATIENCE_SECONDS)
     try:
         connection.request(method, path, headers=dict(headers))
         answered = connection.getresponse()
@@ -64,7 +58,7 @@ def _ask_ec2(ask: Ask) -> Instance:
     lifetime = {"X-aws-ec2-metadata-token-ttl-seconds": "60"}
     token = ask("/latest/api/token", lifetime, "PUT")
     headers = {"X-aws-ec2-metadata-token": token}
-    document = _object(ask("/latest/dynamic/instance-identity/document", headers))
+    document = json.loads(ask("/latest/dynamic/instance-identity/document", headers))
     return Instance(provider="AWS EC2", type=document["instanceType"])
 
 
@@ -77,20 +71,15 @@ def _ask_compute_engine(ask: Ask) -> Instance:
 
 def _ask_azure(ask: Ask) -> Instance:
     path = "/metadata/instance/compute?api-version=2021-02-01"
-    compute = _object(ask(path, {"Metadata": "true"}))
+    compute = json.loads(ask(path, {"Metadata": "true"}))
     return Instance(provider="Azure", type=compute["vmSize"])
 
 
-_ASK: Mapping[CloudProvider, Callable[[Ask], Instance]] = MappingProxyType(
-    {"AWS EC2": _ask_ec2, "Google Compute Engine": _ask_compute_engine, "Azure": _ask_azure}
-)
-
-
-def _object(text: str) -> dict[str, Any]:
-    document = json.loads(text)
-    if not isinstance(document, dict):
-        raise ValueError("expected a JSON object")
-    return document
+_ASK: Mapping[CloudProvider, Callable[[Ask], Instance]] = {
+    "AWS EC2": _ask_ec2,
+    "Google Compute Engine": _ask_compute_engine,
+    "Azure": _ask_azure,
+}
 
 
 def suspected_cloud(dmi: Path = _DMI, hypervisor: Path = _HYPERVISOR) -> CloudProvider | None:
@@ -114,12 +103,12 @@ def instance(
     if cloud is None:
         return None, "neither the firmware nor the hypervisor names a cloud"
     answers: queue.SimpleQueue[tuple[Instance | None, str | None]] = queue.SimpleQueue()
-    ask_service = partial(_ask_service, base, time.monotonic() + PATIENCE_SECONDS)
+    ask_service = partial(_ask_service, base)
 
     def ask() -> None:
         try:
             answers.put((_ASK[cloud](ask_service), None))
-        except (OSError, http.client.HTTPException, KeyError, ValueError) as error:
+        except (OSError, http.client.HTTPException, *_UNREADABLE) as error:
             answers.put((None, f"{cloud}'s metadata service: {_reason(error)}"))
 
     # The thread limits the total time, since a socket's time limit starts again with each packet.
@@ -133,6 +122,6 @@ def instance(
 def _reason(error: Exception) -> str:
     if isinstance(error, TimeoutError):
         return f"no answer within {PATIENCE_SECONDS} s; in a container, allow it two hops"
-    if isinstance(error, KeyError | ValueError):
+    if isinstance(error, _UNREADABLE):
         return "an answer that this version cannot read"
     return str(error) or type(error).__name__

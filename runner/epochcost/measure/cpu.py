@@ -70,13 +70,7 @@ _SECONDS = 5
 
 
 def tool_output(*command: str, any_status: bool = False) -> str | None:
-    """The result of ``raw_tool_output``, stripped; None if it is empty."""
-    printed = raw_tool_output(*command, any_status=any_status)
-    return printed.strip() or None if printed is not None else None
-
-
-def raw_tool_output(*command: str, any_status: bool = False) -> str | None:
-    """Output of a system tool, perhaps empty; None if the tool is absent, fails or is too slow.
+    """A system tool's stripped output; None if the tool is absent, fails or is too slow.
 
     With ``any_status``, a tool may end with an exit status other than 0.
     """
@@ -95,7 +89,7 @@ def raw_tool_output(*command: str, any_status: bool = False) -> str | None:
         )
     except (OSError, subprocess.TimeoutExpired):
         return None
-    return completed.stdout if any_status or completed.returncode == 0 else None
+    return completed.stdout.strip() if any_status or completed.returncode == 0 else None
 
 
 _CPUINFO = Path("/proc/cpuinfo")
@@ -143,7 +137,7 @@ def throttle_count(system: Path = SYSTEM) -> int | None:
 
 def virtualisation() -> str | None:
     """The name of the hypervisor, ``none`` on bare metal; None if unknown."""
-    return tool_output("systemd-detect-virt", "--vm", any_status=True)
+    return tool_output("systemd-detect-virt", "--vm", any_status=True) or None
 
 
 def cpu_quota(groups: ControlGroups = OWN_GROUPS) -> float | None:

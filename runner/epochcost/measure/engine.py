@@ -70,11 +70,6 @@ class DecoderEngine:
         self._buffer = self._engine.create_event_buffer(_EVENTS)
         self._turns: dict[Any, _OpenRequest] = {}
 
-    @property
-    def busy(self) -> bool:
-        """Whether the engine has unfinished requests."""
-        return bool(self._turns)
-
     def begin(self, number: int, sample: Sample | None = None) -> None:
         """Ask the engine to answer prompt ``number``; ``sample`` is None without LoadGen."""
         prompt, answer = self._prompts[number], self.answer_tokens[number]
@@ -114,7 +109,7 @@ class DecoderEngine:
         begun = time.perf_counter()
         for number in numbers:
             self.begin(number)
-        while self.busy:
+        while self._turns:
             self.step()
         return time.perf_counter() - begun
 

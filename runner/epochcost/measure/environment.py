@@ -19,7 +19,6 @@ from epochcost.measure.cpu import (
     cpu_model,
     cpu_quota,
     governors,
-    raw_tool_output,
     tool_output,
     usable_cpus,
     virtualisation,
@@ -99,13 +98,13 @@ def code_revision(folder: Path = CODE) -> Revision | None:
         commit, state = (folder / NOTE).read_text("utf-8").split()
         return Revision(commit, modified=state == "modified")
     git = ("git", "--no-optional-locks", "-C", str(folder))
-    if raw_tool_output(*git, "ls-files", "--error-unmatch", "__init__.py") is None:
+    if tool_output(*git, "ls-files", "--error-unmatch", "__init__.py") is None:
         return None
     commit_id = tool_output(*git, "rev-parse", "HEAD")
-    changes = raw_tool_output(*git, "status", "--porcelain", "--", ".", "../onnxstep")
-    if commit_id is None or changes is None:
+    changes = tool_output(*git, "status", "--porcelain", "--", ".", "../onnxstep")
+    if not commit_id or changes is None:
         return None
-    return Revision(commit_id, modified=bool(changes.strip()))
+    return Revision(commit_id, modified=bool(changes))
 
 
 # Cached, since it does not change while the program runs.

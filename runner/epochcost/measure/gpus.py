@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import Any, TypeVar
 
 import pynvml
@@ -19,44 +18,41 @@ from epochcost.results.environment import Energy, Gpu, MeteredEnergy, Throttle
 
 AnswerT = TypeVar("AnswerT")
 # The Python package of NVML has no type annotations.
-Library = Any
 Handle = Any
 
 
 @contextlib.contextmanager
-def open_nvml(library: Library = pynvml) -> Iterator[tuple[Handle, ...]]:
+def open_nvml() -> Iterator[tuple[Handle, ...]]:
     """Open NVML and yield NVML's handles of all GPUs, in the order of the PCI bus.
 
-    Raises ``library.NVMLError`` without a working driver. GPUs without a handle are omitted.
+    Raises ``pynvml.NVMLError`` without a working driver. GPUs without a handle are omitted.
     """
-    library.nvmlInit()
+    pynvml.nvmlInit()
     try:
-        numbers = range(library.nvmlDeviceGetCount())
-        handles = [ask(library, library.nvmlDeviceGetHandleByIndex, number) for number in numbers]
+        numbers = range(pynvml.nvmlDeviceGetCount())
+        handles = [_ask(pynvml.nvmlDeviceGetHandleByIndex, number) for number in numbers]
         yield tuple(handle for handle in handles if handle is not None)
     finally:
-        with contextlib.suppress(library.NVMLError):
-            library.nvmlShutdown()
+        with contextlib.suppress(pynvml.NVMLError):
+            pynvml.nvmlShutdown()
 
 
-def ask(library: Library, function: Callable[..., AnswerT], *arguments: Any) -> AnswerT | None:
+def _ask(function: Callable[..., AnswerT], *arguments: Any) -> AnswerT | None:
     """Call a function of NVML with ``arguments``; None if it raises NVMLError."""
     try:
         return function(*arguments)
-    except library.NVMLError:
+    except pynvml.NVMLError:
         return None
 
 
 # From nvmlClocksEventReasons in nvml.h, without idle clocks and clocks that a person has set.
-_THROTTLES: Mapping[int, Throttle] = MappingProxyType(
-    {
-        0x04: "gpu-power-cap",
-        0x08: "gpu-slowdown",
-        0x20: "gpu-heat",
-        0x40: "gpu-heat",
-        0x80: "gpu-power-brake",
-    }
-)
+_THROTTLES: Mapping[int, Throttle] = {
+    0x04: "gpu-power-cap",
+    0x08: "gpu-slowdown",
+    0x20: "gpu-heat",
+    0x40: "gpu-heat",
+    0x80: "gpu-power-brake",
+}
 _WATTS_PER_MILLIWATT = 1e-3
 _JOULES_PER_MILLIJOULE = 1e-3
 # A GPU whose used memory grows by less is not in use, since a CUDA context alone takes more.
@@ -72,8 +68,8 @@ class DeviceWatch:
     ids of the trial, after the worker has started.
     """
 
-    def __init__(self, library: Library, handle: Handle, number: int) -> None:
-        self._library, self._handle, self._number = library, handle, number
+    def __init__(self, handle: Handle, number: int) -> None:
+        self._handle, self._number = handle, number
         self.processes: frozenset[int] = frozenset()
         self._used_before = self._used()
         self._reasons: int | None = None
@@ -95,18 +91,18 @@ class DeviceWatch:
             (_BY_GROWTH, self._used_memory_growth()),
         ):
             self._memory[meter] = max(present, self._memory[meter])
-        reasons = self._ask("nvmlDeviceGetCurrentClocksThrottleReasons")
+        reasons = _ask(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons, self._handle)
         if reasons is not None:
             self._reasons = (self._reasons or 0) | reasons
 
     def read_energy(self) -> None:
         """Store a reading of the energy counter; call this when the sampling starts and ends."""
-        self._energies.append(self._ask("nvmlDeviceGetTotalEnergyConsumption"))
+        self._energies.append(_ask(pynvml.nvmlDeviceGetTotalEnergyConsumption, self._handle))
 
     def energy(self, seconds: float) -> Energy:
         """The energy between first and last reading, ``seconds`` apart, or why it is unknown."""
         first, last = self._energies[0], self._energies[-1]
-        if is_part(self._library, self._handle):
+        if _is_part(self._handle):
             reason = "a part of a GPU (MIG) has no energy meter"
         elif first is None or last is None:
             reason = "the driver counts no energy of this device"
@@ -125,10 +121,9 @@ class DeviceWatch:
         return next((reading for reading in self._memory.items() if reading[1] > 0), None)
 
     @property
-    def addresses(self) -> tuple[str, ...] | None:
-        """A tuple of one item, the PCI address; None if the driver does not state it."""
-        address = pci_address(self._library, self._handle)
-        return None if address is None else (address,)
+    def address(self) -> str | None:
+        """The GPU's PCI address; None if the driver does not state it."""
+        return _pci_address(self._handle)
 
     @property
     def throttles(self) -> tuple[Throttle, ...] | None:
@@ -144,42 +139,37 @@ class DeviceWatch:
         return 0 if used is None or before is None else max(0, used - before)
 
     def _trial_process_bytes(self) -> int:
-        running = self._ask("nvmlDeviceGetComputeRunningProcesses") or ()
+        running = _ask(pynvml.nvmlDeviceGetComputeRunningProcesses, self._handle) or ()
         return sum(
             process.usedGpuMemory or 0 for process in running if process.pid in self.processes
         )
 
     def _used(self) -> int | None:
-        memory = self._ask("nvmlDeviceGetMemoryInfo")
+        memory = _ask(pynvml.nvmlDeviceGetMemoryInfo, self._handle)
         return None if memory is None else int(memory.used)
 
-    def _ask(self, function: str) -> Any:
-        return ask(self._library, getattr(self._library, function), self._handle)
 
-
-def pci_address(library: Library, handle: Handle) -> str | None:
+def _pci_address(handle: Handle) -> str | None:
     """The GPU's PCI address, such as ``00000000:17:00.0``; None if the driver does not state it."""
-    place = ask(library, library.nvmlDeviceGetPciInfo, handle)
+    place = _ask(pynvml.nvmlDeviceGetPciInfo, handle)
     return None if place is None else str(place.busId)
 
 
-def is_part(library: Library, handle: Handle) -> bool:
+def _is_part(handle: Handle) -> bool:
     """Whether ``handle`` stands for a part of a GPU (MIG); other programs may use other parts."""
-    return bool(ask(library, library.nvmlDeviceIsMigDeviceHandle, handle))
+    return bool(_ask(pynvml.nvmlDeviceIsMigDeviceHandle, handle))
 
 
-VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
+_VISIBLE_DEVICES = "CUDA_VISIBLE_DEVICES"
 
 
-def visible_gpus(
-    library: Library, boards: Sequence[Handle], visible_devices: str | None
-) -> tuple[Handle, ...]:
+def visible_gpus(boards: Sequence[Handle]) -> tuple[Handle, ...]:
     """The handles of the GPUs that CUDA shows to programs, in CUDA's order.
 
-    ``visible_devices`` is the value of CUDA_VISIBLE_DEVICES, None if unset. It lists numbers or
-    complete UUIDs of GPUs or of their parts (MIG). CUDA ignores an entry that names no GPU, and all
-    later entries.
+    CUDA_VISIBLE_DEVICES, if set, lists numbers or complete UUIDs of GPUs or of their parts (MIG).
+    CUDA ignores an entry that names no GPU, and all later entries.
     """
+    visible_devices = os.environ.get(_VISIBLE_DEVICES)
     if visible_devices is None:
         return tuple(boards)
     handles: list[Handle] = []
@@ -187,40 +177,39 @@ def visible_gpus(
         if entry.isdecimal():
             handle = boards[int(entry)] if int(entry) < len(boards) else None
         else:
-            handle = ask(library, library.nvmlDeviceGetHandleByUUID, entry)
+            handle = _ask(pynvml.nvmlDeviceGetHandleByUUID, entry)
         if handle is None:
             break
         handles.append(handle)
     return tuple(handles)
 
 
-def list_gpus(library: Library = pynvml) -> tuple[tuple[Gpu, ...], str | None]:
+def list_gpus() -> tuple[tuple[Gpu, ...], str | None]:
     """All GPUs, and the error of an installed driver that does not answer, else None."""
     try:
-        with open_nvml(library) as boards:
-            return _described(library, boards), None
-    except library.NVMLError_LibraryNotFound:
+        with open_nvml() as boards:
+            return _described(boards), None
+    except pynvml.NVMLError_LibraryNotFound:
         return (), None
-    except library.NVMLError as error:
+    except pynvml.NVMLError as error:
         return (), f"NVML: {error}"
 
 
-def shown_gpus(library: Library = pynvml) -> tuple[Gpu, ...]:
+def shown_gpus() -> tuple[Gpu, ...]:
     """Describe the GPUs that CUDA shows to child processes; empty without a driver."""
     try:
-        with open_nvml(library) as boards:
-            visible_devices = os.environ.get(VISIBLE_DEVICES)
-            return _described(library, visible_gpus(library, boards, visible_devices))
-    except library.NVMLError:
+        with open_nvml() as boards:
+            return _described(visible_gpus(boards))
+    except pynvml.NVMLError:
         return ()
 
 
-def misnaming_reason(device: int, library: Library = pynvml) -> str | None:
+def misnaming_reason(device: int) -> str | None:
     """Why results of CUDA's GPU ``device`` would have another GPU's name; None if they would not.
 
     Stored results name the GPU by its number among all GPUs of the machine.
     """
-    shown, gpus = shown_gpus(library), list_gpus(library)[0]
+    shown, gpus = shown_gpus(), list_gpus()[0]
     if device >= min(len(shown), len(gpus)):
         return None
     used, named = str(shown[device].name), str(gpus[device].name)
@@ -228,28 +217,28 @@ def misnaming_reason(device: int, library: Library = pynvml) -> str | None:
     if used.partition(" MIG ")[0] == named:
         return None
     return (
-        f"{VISIBLE_DEVICES} makes the {used} GPU {device}, but results would name the {named}: "
+        f"{_VISIBLE_DEVICES} makes the {used} GPU {device}, but results would name the {named}: "
         "unset the variable; `run` and `ceilings` choose a GPU with --device"
     )
 
 
-def _described(library: Library, handles: Sequence[Handle]) -> tuple[Gpu, ...]:
-    driver = ask(library, library.nvmlSystemGetDriverVersion)
-    return tuple(_gpu(library, handle, driver) for handle in handles)
+def _described(handles: Sequence[Handle]) -> tuple[Gpu, ...]:
+    driver = _ask(pynvml.nvmlSystemGetDriverVersion)
+    return tuple(_gpu(handle, driver) for handle in handles)
 
 
-def _gpu(library: Library, handle: Handle, driver: str | None) -> Gpu:
-    memory = ask(library, library.nvmlDeviceGetMemoryInfo, handle)
-    limit = ask(library, library.nvmlDeviceGetEnforcedPowerLimit, handle)
-    mig = ask(library, library.nvmlDeviceGetMigMode, handle)
-    capability = ask(library, library.nvmlDeviceGetCudaComputeCapability, handle)
+def _gpu(handle: Handle, driver: str | None) -> Gpu:
+    memory = _ask(pynvml.nvmlDeviceGetMemoryInfo, handle)
+    limit = _ask(pynvml.nvmlDeviceGetEnforcedPowerLimit, handle)
+    mig = _ask(pynvml.nvmlDeviceGetMigMode, handle)
+    capability = _ask(pynvml.nvmlDeviceGetCudaComputeCapability, handle)
     return Gpu(
-        name=ask(library, library.nvmlDeviceGetName, handle),
+        name=_ask(pynvml.nvmlDeviceGetName, handle),
         memory_bytes=int(memory.total) or None if memory is not None else None,
         driver=driver,
         power_limit_watts=limit * _WATTS_PER_MILLIWATT if limit else None,
         # NVML returns a pair: the current mode, and the mode after the next reset.
-        mig=bool(mig[0]) if mig is not None else is_part(library, handle) or None,
-        pci_address=pci_address(library, handle),
+        mig=bool(mig[0]) if mig is not None else _is_part(handle) or None,
+        pci_address=_pci_address(handle),
         compute_capability=None if capability is None else ".".join(map(str, capability)),
     )

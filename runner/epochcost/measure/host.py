@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 
 import psutil
 
@@ -60,7 +59,7 @@ def read_host(
     cpus: frozenset[int] | None = None,
 ) -> HostCounters:
     """Read all counters: times of ``cpus`` (None: all CPUs), and the CPU time of ``processes``."""
-    times = _machine_seconds_by_kind() if cpus is None else _cpu_seconds_by_kind(cpus, system)
+    times = _seconds_by_kind(cpus, system)
     return HostCounters(
         at=time.monotonic(),
         working=sum(times.get(name, 0.0) for name in _WORKING),
@@ -72,17 +71,14 @@ def read_host(
     )
 
 
-def _machine_seconds_by_kind() -> Mapping[str, float]:
-    """CPU seconds by kind, such as user and idle; empty if a container hides them."""
-    try:
-        return psutil.cpu_times()._asdict()
-    except (OSError, psutil.Error):
-        return {}
+def _seconds_by_kind(cpus: frozenset[int] | None, system: Path) -> Mapping[str, float]:
+    """CPU seconds of ``cpus`` (None: all) by kind, such as user and idle.
 
-
-def _cpu_seconds_by_kind(cpus: frozenset[int], system: Path) -> Mapping[str, float]:
-    """CPU seconds of ``cpus`` by kind; empty if a CPU is offline or not counted separately."""
+    Empty if a container hides them, or if a CPU is offline or not counted separately.
+    """
     try:
+        if cpus is None:
+            return psutil.cpu_times()._asdict()
         every = psutil.cpu_times(percpu=True)
     except (OSError, psutil.Error):
         return {}
@@ -123,13 +119,11 @@ def _stopped(text: str) -> float | None:
 
 
 # Why a field of ``Conditions`` is None, by the field's name.
-_REASONS: Mapping[str, str] = MappingProxyType(
-    {
-        "others_cpus": "the system does not give the CPU time of all processes",
-        "steal_share": "the system does not count steal time",
-        "frozen_seconds": "no control group with a CPU quota",
-    }
-)
+_REASONS: Mapping[str, str] = {
+    "others_cpus": "the system does not give the CPU time of all processes",
+    "steal_share": "the system does not count steal time",
+    "frozen_seconds": "no control group with a CPU quota",
+}
 
 
 def host_change(before: HostCounters, after: HostCounters) -> Conditions:

@@ -15,7 +15,6 @@ from epochcost.specs.decoder import Decoder
 from epochcost.specs.study import MOST_SAMPLES, Mode, Precision, Provider
 
 Phase = Literal["starting", "warm-up", "sampling", "finishing"]
-PositiveSeconds = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class _Frozen(BaseModel):
@@ -49,7 +48,7 @@ class SamplingRule(_Frozen):
     most_samples: Annotated[int, Field(ge=2, le=MOST_SAMPLES)] = MOST_SAMPLES
     minimum_seconds: Annotated[float, Field(ge=0)] = 0.5
     minimum_share: Annotated[float, Field(ge=0, lt=1)] = 0.1
-    budget_seconds: PositiveSeconds = 20.0
+    budget_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 20.0
 
 
 class WarmUpRule(_Frozen):

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from types import MappingProxyType
 
 import onnxruntime as ort
 from onnx import TensorProto
@@ -142,10 +141,7 @@ _PRODUCTS_OF_TWO = frozenset(
 )
 _HALVES: dict[Precision, str] = {"fp16": "float16", "bf16": "bfloat16"}
 # ONNX's element types of the half precisions.
-HALF_TYPES: Mapping[Precision, int] = MappingProxyType(
-    {"fp16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16}
-)
-_NAMES: dict[Provider, str] = {"cpu": "CPU provider", "cuda": "CUDA provider"}
+HALF_TYPES: Mapping[Precision, int] = {"fp16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16}
 _MISSING_KERNEL = re.compile(r"Could not find an implementation for (\w+)\(")
 _FLOATS = frozenset({"float", "float16", "bfloat16"})
 
@@ -209,10 +205,14 @@ def naming_missing_kernels(precision: Precision, provider: Provider) -> Iterator
         missing = _MISSING_KERNEL.search(str(error))
         if precision == "fp32" or missing is None:
             raise
-        raise CapabilityError(
-            f"{precision}: the {_NAMES[provider]} has no {precision} kernel for {missing[1]}; "
-            "measure this model in fp32 here, or on a machine whose provider computes in it"
-        ) from None
+        raise _no_kernel(precision, provider, missing[1]) from None
+
+
+def _no_kernel(precision: Precision, provider: Provider, operators: str) -> CapabilityError:
+    return CapabilityError(
+        f"{precision}: the {provider.upper()} provider has no {precision} kernel for {operators}; "
+        "measure this model in fp32 here, or on a machine whose provider computes in it"
+    )
 
 
 def _prove_half(
@@ -228,11 +228,8 @@ def _prove_half(
     )
     wrong = wrong or [node for node in named if word not in node.input_types]
     if wrong or not judged:
-        raise CapabilityError(
-            f"{precision}: the {_NAMES[provider]} has no {precision} kernel for "
-            f"{_operators(wrong)}: it would compute in fp32 between casts; measure this "
-            "model in fp32 here, or on a machine whose provider computes in it"
-        )
+        operators = f"{_operators(wrong)}: it would compute in fp32 between casts"
+        raise _no_kernel(precision, provider, operators)
 
 
 def _undeclared_fp32_nodes(
@@ -256,7 +253,8 @@ def _prove_quantised_products(nodes: Sequence[ExecutedNode], provider: Provider)
     if wrong or not any(node.operator == "MatMulNBits" for node in nodes):
         raise CapabilityError(
             "int4: expected every product with weights in 4 bits on the "
-            f"{_NAMES[provider]}, got {_operators(wrong)} in fp32: measure this model in fp32 here"
+            f"{provider.upper()} provider, got {_operators(wrong)} in fp32: measure this model in "
+            "fp32 here"
         )
 
 

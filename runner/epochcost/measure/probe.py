@@ -13,15 +13,24 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import onnx
 import onnxruntime as ort
 import pynvml
-from onnx import TensorProto, helper
+from onnx.parser import parse_model
 
 from epochcost.errors import EpochcostError
 from epochcost.measure.runtime import engine_software
 from epochcost.measure.session import load_cuda_libraries, open_session
 from epochcost.results.records import EXECUTION_PROVIDERS
+
+# Turns a matrix of 16 ones into a matrix of 16s, by a convolution and a matrix product, which load
+# and use cuDNN and cuBLAS.
+_MODEL = """
+<ir_version: 8, opset_import: ["": 17]>
+probe (float[1, 1, 4, 4] x) => (float[1, 1, 4, 4] y) <float[1, 1, 1, 1] four = {4}> {
+    scaled = Conv <kernel_shape = [1, 1]> (x, four)
+    y = MatMul (scaled, x)
+}
+"""
 
 
 def missing_for_cuda() -> list[str]:
@@ -37,27 +46,11 @@ def missing_for_cuda() -> list[str]:
 
 
 def _run_probe_on_cuda() -> None:
-    session = open_session(_probe_model(), "cuda", strict=True)
+    session = open_session(parse_model(_MODEL).SerializeToString(), "cuda", strict=True)
     matrix = np.ones((1, 1, 4, 4), np.float32)
     (result,) = session.run(None, {"x": matrix})
     if result.shape != matrix.shape or not np.all(result == 16):
         raise EpochcostError(f"expected 16 everywhere from the GPU, got {result.ravel()[:4]}")
-
-
-def _probe_model() -> bytes:
-    """Make a model that turns a 4 × 4 matrix of ones into a matrix of 16s."""
-    kind = TensorProto.FLOAT
-    # A convolution and a matrix product, to load and use cuDNN and cuBLAS.
-    nodes = [
-        helper.make_node("Conv", ["x", "four"], ["scaled"], kernel_shape=[1, 1]),
-        helper.make_node("MatMul", ["scaled", "x"], ["y"]),
-    ]
-    four = helper.make_tensor("four", kind, [1, 1, 1, 1], [4.0])
-    ends = [helper.make_tensor_value_info(name, kind, [1, 1, 4, 4]) for name in ("x", "y")]
-    graph = helper.make_graph(nodes, "probe", ends[:1], ends[1:], [four])
-    opsets = [helper.make_opsetid("", 17)]
-    model: onnx.ModelProto = helper.make_model(graph, opset_imports=opsets, ir_version=8)
-    return bytes(model.SerializeToString())
 
 
 def _driver_faults() -> list[str]:

@@ -46,6 +46,7 @@ from epochcost.measure.stepping import (
     StepInputs,
     Stepper,
     constant_weights,
+    first_values,
     initial_parameters,
     load_arrays,
     tensor_type,
@@ -253,20 +254,10 @@ class ServedModel:
         return self._sizes[self._last].output(name)
 
     def _make_stepper(self, job: Job, session: ort.InferenceSession) -> Stepper:
-        kinds = {info.name: tensor_type(info) for info in session.get_inputs()}
-        fills = {carried.input: carried.fill for carried in job.carried}
-        missing = [name for name in kinds if name not in self.examples and name not in fills]
-        if missing:
-            raise JobError(
-                f"{job.graph}: input {missing[0]!r} has no value: expected it among the examples, "
-                "the parameters or the carried values"
-            )
-        staged = {name: np.zeros(*kinds[name]) for name in self.examples}
-        state = {
-            name: np.full(shape, fills[name], dtype)
-            for name, (shape, dtype) in kinds.items()
-            if name not in staged
-        }
+        types = {info.name: tensor_type(info) for info in session.get_inputs()}
+        staged = {name: np.zeros(*types[name]) for name in self.examples}
+        constant = {name: kind for name, kind in types.items() if name not in staged}
+        state = first_values(job.graph, constant, {}, job.carried)
         inputs = StepInputs({name: values[np.newaxis] for name, values in staged.items()}, state)
         step = Stepper(session, job.provider, job.mode, inputs, settings=job.session)
         step.feed_from(self._batches(staged))

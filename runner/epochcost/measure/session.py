@@ -15,6 +15,7 @@ import onnx
 import onnxruntime as ort
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
+from onnx.parser import parse_model
 
 from epochcost.errors import CapabilityError
 from epochcost.measure.job import JobError
@@ -196,19 +197,14 @@ def _fill_bfloat16(value: ort.OrtValue, array: NDArray[Any], settings: SessionSe
     provider: Provider = "cpu" if value.device_name() == "cpu" else "cuda"
     plain = SessionSettings(threads=settings.threads, device=settings.device)
     # ONNX Runtime's Python interface cannot copy bfloat16 from NumPy.
-    session = open_session(_cast(array.shape).SerializeToString(), provider, plain)
+    cast = parse_model(
+        '<ir_version: 8, opset_import: ["": 18]>'
+        f"cast (float{[*array.shape]} x) => (bfloat16{[*array.shape]} y) "
+        f"{{ y = Cast <to = {TensorProto.BFLOAT16}> (x) }}"
+    )
+    session = open_session(cast.SerializeToString(), provider, plain)
     binding = session.io_binding()
     binding.bind_cpu_input("x", np.ascontiguousarray(array, np.float32))
     binding.bind_ortvalue_output("y", value)
     session.run_with_iobinding(binding)
     binding.synchronize_outputs()
-
-
-def _cast(shape: tuple[int, ...]) -> onnx.ModelProto:
-    graph = helper.make_graph(
-        [helper.make_node("Cast", ["x"], ["y"], to=TensorProto.BFLOAT16)],
-        "to_bfloat16",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape)],
-        [helper.make_tensor_value_info("y", TensorProto.BFLOAT16, shape)],
-    )
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)

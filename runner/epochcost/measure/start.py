@@ -55,8 +55,15 @@ def run_module(
     python: Path | None, module: str, *arguments: str, timeout_seconds: float | None = None
 ) -> subprocess.CompletedProcess[str]:
     """Run a module in another process; only a time-out raises (subprocess.TimeoutExpired)."""
+    return run_captured(module_command(python, module, *arguments), timeout_seconds)
+
+
+def run_captured(
+    command: list[str], timeout_seconds: float | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run a command without input; its output is text. A time-out raises TimeoutExpired."""
     return subprocess.run(
-        module_command(python, module, *arguments),
+        command,
         capture_output=True,
         encoding="utf-8",
         errors="replace",

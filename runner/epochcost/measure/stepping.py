@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
+from onnx import TensorProto, helper
 
 from epochcost.graphs.weight_bits import draw_codes
 from epochcost.measure.job import CarriedValue, Job, JobError, PlacementError
 from epochcost.measure.session import (
-    BFLOAT16,
     allocate,
     copy_into,
     input_devices,
@@ -36,32 +36,21 @@ Array = NDArray[Any]
 TensorType = tuple[tuple[int, ...], np.dtype[Any]]
 # Pairs of a function and an array; the functions copy the inputs of a step to the device.
 Feed = tuple[tuple[Callable[[Array], None], Array], ...]
-_DTYPES: dict[str, type[np.generic]] = {
-    "tensor(float)": np.float32,
-    "tensor(double)": np.float64,
-    "tensor(float16)": np.float16,
-    "tensor(bfloat16)": BFLOAT16.type,
-    "tensor(int8)": np.int8,
-    "tensor(uint8)": np.uint8,
-    "tensor(int16)": np.int16,
-    "tensor(uint16)": np.uint16,
-    "tensor(int32)": np.int32,
-    "tensor(uint32)": np.uint32,
-    "tensor(int64)": np.int64,
-    "tensor(uint64)": np.uint64,
-    "tensor(bool)": np.bool_,
-}
+_NUMBERS = {*TensorProto.DataType.keys()} - {"UNDEFINED", "STRING"}
 _PLAIN = SessionSettings()
 
 
 def tensor_type(info: ort.NodeArg) -> TensorType:
     """Shape and type of a graph value; raises JobError for a dynamic shape or unknown type."""
-    if info.type not in _DTYPES or not all(isinstance(size, int) for size in info.shape):
+    # ONNX Runtime writes types as "tensor(float)", ONNX as "FLOAT".
+    kind = info.type.removeprefix("tensor(").removesuffix(")").upper()
+    if kind not in _NUMBERS or not all(isinstance(size, int) for size in info.shape):
         raise JobError(
             f"graph: expected a static shape and a number type of {info.name!r}, "
             f"got {info.type} {info.shape}"
         )
-    return tuple(info.shape), np.dtype(_DTYPES[info.type])
+    dtype = helper.tensor_dtype_to_np_dtype(TensorProto.DataType.Value(kind))
+    return tuple(info.shape), dtype
 
 
 @dataclass(frozen=True)
@@ -275,12 +264,17 @@ def graph_inputs(
     types = {info.name: tensor_type(info) for info in infos}
     batches = _load_step_arrays(job, job.batches, types)
     series = {} if job.series is None else _load_step_arrays(job, job.series, types)
-    constants = {
-        name: _constant(job, parameters, name, kind)
-        for name, kind in types.items()
-        if name not in batches and name not in series
+    constant = {name: types[name] for name in types.keys() - batches.keys() - series.keys()}
+    for name in (constant.keys() & parameters.keys()) - job.scalars.keys():
+        got = (parameters[name].shape, parameters[name].dtype)
+        require_type(job.initial or job.graph, name, got, constant[name])
+    scalars = {
+        name: _repeated_number(kind, job.scalars[name])
+        for name, kind in constant.items()
+        if name in job.scalars
     }
-    return StepInputs(batches, constants, series)
+    values = {**parameters, **scalars}
+    return StepInputs(batches, first_values(job.graph, constant, values, job.carried), series)
 
 
 def _load_step_arrays(
@@ -296,29 +290,31 @@ def _load_step_arrays(
     return pools
 
 
-def _constant(
-    job: Job,
-    parameters: Mapping[str, Array],
-    name: str,
-    kind: TensorType,
-) -> Array:
+def first_values(
+    graph: Path | str,
+    types: Mapping[str, TensorType],
+    values: Mapping[str, Array],
+    carried: Iterable[CarriedValue],
+) -> dict[str, Array]:
+    """A value for each input of ``graph`` in ``types``: from ``values``, or ``CarriedValue.fill``.
+
+    Raises JobError for an input that has neither.
+    """
+    fills = {each.input: each.fill for each in carried}
+    missing = [name for name in types if name not in values and name not in fills]
+    if missing:
+        raise JobError(
+            f"{graph}: input {missing[0]!r} has no value: expected it among the batches, the "
+            "series, the scalars, the parameters or the carried values"
+        )
+    return {
+        name: values[name] if name in values else _repeated_number(kind, fills[name])
+        for name, kind in types.items()
+    }
+
+
+def _repeated_number(kind: TensorType, number: float) -> Array:
     shape, dtype = kind
-    if name in job.scalars:
-        return _repeated_number(shape, job.scalars[name], dtype)
-    if name in parameters:
-        value = parameters[name]
-        require_type(job.initial or job.graph, name, (value.shape, value.dtype), kind)
-        return value
-    for carried in job.carried:
-        if carried.input == name:
-            return _repeated_number(shape, carried.fill, dtype)
-    raise JobError(
-        f"{job.graph}: input {name!r} has no value: expected it among the batches, the series, "
-        "the scalars, the parameters or the carried values"
-    )
-
-
-def _repeated_number(shape: tuple[int, ...], number: float, dtype: np.dtype[Any]) -> Array:
     # A view that stores the number once, because optimizer states are large.
     return np.broadcast_to(np.asarray(number, dtype), shape)
 

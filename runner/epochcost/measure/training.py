@@ -5,22 +5,23 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import onnx
 import onnxruntime as ort
 
-from epochcost.measure.job import CarriedValue, JobError
+from epochcost.measure.job import CarriedValue
 from epochcost.measure.placement import executed_nodes, prove_placement
 from epochcost.measure.session import open_session
-from epochcost.measure.stepping import Array, StepInputs, Stepper, tensor_type
+from epochcost.measure.stepping import Array, StepInputs, Stepper, first_values, tensor_type
 from epochcost.plan.trial import SessionSettings
 from epochcost.specs.study import Provider
 from onnxstep.graphs.nodes import copied, is_standard
+
+Batches = Iterator[Mapping[str, Array]]
 
 
 @dataclass(frozen=True)
@@ -71,13 +72,13 @@ class TrainingSession:
             for size, graph in graphs.evaluations.items()
         }
 
-    def losses(self, batches: Batches) -> Iterator[tuple[float, float]]:
-        """Run a step on each batch; yields the step's loss and its seconds of waiting for data."""
+    def losses(self, batches: Batches, count: int) -> Iterator[tuple[float, float]]:
+        """Run ``count`` steps; yields each step's loss and its seconds of waiting for a batch."""
         # On a CPU, a thread would slow the step by more than the reading takes.
         reader = TimedReader(batches, _READ_AHEAD if self._ahead else 0)
         waited_before = 0.0
         self._stepper.feed_from(reader)
-        for _ in range(batches.steps):
+        for _ in range(count):
             self._stepper()
             if self._to_prove:
                 prove_placement(executed_nodes(self._session), self._provider)
@@ -107,17 +108,9 @@ def _initial_step_inputs(
     graphs: TrainingGraphs, values: Mapping[str, Array], session: ort.InferenceSession
 ) -> StepInputs:
     types = {info.name: tensor_type(info) for info in session.get_inputs()}
-    fills = {carried.input: carried.fill for carried in graphs.carried}
-    constants = {}
-    for name, (shape, dtype) in types.items():
-        if name in values:
-            constants[name] = np.asarray(values[name], dtype)
-        elif name in fills:
-            constants[name] = np.full(shape, fills[name], dtype)
-        elif name not in graphs.fed:
-            raise JobError(f"training: input {name!r} has no value")
     pools = {name: np.zeros((1, *types[name][0]), types[name][1]) for name in graphs.fed}
-    return StepInputs(pools, constants)
+    constant = {name: kind for name, kind in types.items() if name not in graphs.fed}
+    return StepInputs(pools, first_values("training", constant, values, graphs.carried))
 
 
 def with_later_masks(step: onnx.ModelProto, steps: int) -> onnx.ModelProto:
@@ -134,26 +127,12 @@ def with_later_masks(step: onnx.ModelProto, steps: int) -> onnx.ModelProto:
 _READ_AHEAD = 4
 
 
-class Batches(Protocol):
-    """The batches of a training, which can be read by number in any order."""
-
-    @property
-    def steps(self) -> int:
-        """Number of batches in the training, one for each step."""
-        ...
-
-    def gather(self, number: int) -> dict[str, Array]:
-        """The batch with the number ``number``, as arrays by graph input."""
-        ...
-
-
-class TimedReader(Iterator[Mapping[str, Array]]):
+class TimedReader(Batches):
     """Reads batches in order, up to ``ahead`` early in a thread, and counts seconds of waiting."""
 
     def __init__(self, batches: Batches, ahead: int) -> None:
         self.waited_seconds = 0.0
-        in_turn = (batches.gather(number) for number in range(batches.steps))
-        self._read = _read_ahead(batches, ahead) if ahead else in_turn
+        self._read = _read_ahead(batches, ahead) if ahead else batches
 
     def __next__(self) -> Mapping[str, Array]:
         begun = time.perf_counter()
@@ -162,12 +141,10 @@ class TimedReader(Iterator[Mapping[str, Array]]):
         return batch
 
 
-def _read_ahead(batches: Batches, ahead: int) -> Iterator[Mapping[str, Array]]:
+def _read_ahead(batches: Batches, ahead: int) -> Batches:
     with ThreadPoolExecutor(1) as pool:
-        pending: deque[Future[dict[str, Array]]] = deque()
-        for number in range(batches.steps):
-            pending.append(pool.submit(batches.gather, number))
-            if len(pending) > ahead:
-                yield pending.popleft().result()
-        while pending:
-            yield pending.popleft().result()
+        # None comes after the last batch.
+        pending = deque(pool.submit(next, batches, None) for _ in range(ahead))
+        while (batch := pending.popleft().result()) is not None:
+            pending.append(pool.submit(next, batches, None))
+            yield batch

@@ -67,12 +67,21 @@ class Worker:
         silence_seconds = _SILENCE_SECONDS + _SILENCE_BUDGETS * job.sampling.budget_seconds
         failure = _forward_progress(self.process, silence_seconds, on_progress)
         status = _wait_or_kill(self.process)
-        log = self.folder / _LOG
-        if status != 0 or failure is not None:
-            oom_killed = was_oom_killed(self.kills_before, oom_kill_count())
-            message = _failure_message(status, failure, log, oom_killed)
-            raise _trial_error(status, failure, message, oom_killed)
-        return _read(self.folder / _MEASUREMENT, log)
+        if status == 0 and failure is None:
+            with contextlib.suppress(OSError, ValidationError):
+                return Measurement.model_validate_json((self.folder / _MEASUREMENT).read_bytes())
+        raise self._error(status, failure)
+
+    def _error(self, status: int, failure: str | None) -> TrialFailed:
+        oom_killed = was_oom_killed(self.kills_before, oom_kill_count())
+        reason = failure or _render_ending(status, oom_killed, self.folder / _LOG)
+        message = f"worker: {reason}"
+        # A worker that this process killed for its silence did not run out of memory.
+        hung = failure is not None and status == -signal.SIGKILL
+        if not hung and tells_out_of_memory(message, status, oom_killed):
+            return OutOfMemory(message)
+        refused = status == TrialRefused.exit_code and failure is not None
+        return TrialRefused(message) if refused else TrialFailed(message)
 
 
 @contextlib.contextmanager
@@ -102,16 +111,6 @@ def _announce_job(process: subprocess.Popen[str]) -> None:
     with contextlib.suppress(BrokenPipeError):
         # Not through the text stream, which would repeat a failed write when it closes.
         os.write(process.stdin.fileno(), b"\n")
-
-
-def _trial_error(
-    status: int, failure: str | None, message: str, oom_killed: bool | None
-) -> TrialFailed:
-    # A worker that this process killed for its silence did not run out of memory.
-    hung = failure is not None and status == -signal.SIGKILL
-    if not hung and tells_out_of_memory(message, status, oom_killed):
-        return OutOfMemory(message)
-    return (TrialRefused if status == TrialRefused.exit_code and failure else TrialFailed)(message)
 
 
 def _spawn(command: list[str], errors: IO[bytes], pinning: Pinning | None) -> subprocess.Popen[str]:
@@ -184,35 +183,25 @@ def _parse_message(line: str) -> Message:
         return Message()
 
 
-def _read(path: Path, log: Path) -> Measurement:
-    try:
-        return Measurement.model_validate_json(path.read_bytes())
-    except (OSError, ValidationError):
-        raise TrialFailed(_failure_message(0, None, log)) from None
-
-
-def _failure_message(
-    status: int, failure: str | None, log: Path, oom_killed: bool | None = None
-) -> str:
-    if failure is not None:
-        return f"worker: {failure}"
-    last = "".join(f"\n  {line}" for line in _last_lines(log))
-    ending = f"\n  its last lines:{last}" if last else "; it wrote no lines"
-    return f"worker: {_render_ending(status, oom_killed)}{ending}"
-
-
-def _render_ending(status: int, oom_killed: bool | None) -> str:
+def _render_ending(status: int, oom_killed: bool | None, log: Path) -> str:
+    """How a worker ended, and the last lines of its log."""
     if status == 0:
-        return "ended without a measurement"
-    if status > 0:
-        return f"ended with exit status {status}"
+        ending = "ended without a measurement"
+    elif status > 0:
+        ending = f"ended with exit status {status}"
+    elif status == -signal.SIGKILL:
+        ending = f"killed by SIGKILL, {_KILLERS[oom_killed]}"
+    else:
+        ending = f"killed by {_signal_name(-status)}"
+    last = "".join(f"\n  {line}" for line in _last_lines(log))
+    return f"{ending}\n  its last lines:{last}" if last else f"{ending}; it wrote no lines"
+
+
+def _signal_name(number: int) -> str:
     try:
-        name = signal.Signals(-status).name
+        return signal.Signals(number).name
     except ValueError:
-        name = f"signal {-status}"
-    if name == "SIGKILL":
-        return f"killed by SIGKILL, {_KILLERS[oom_killed]}"
-    return f"killed by {name}"
+        return f"signal {number}"
 
 
 def _last_lines(log: Path) -> list[str]:

@@ -6,22 +6,13 @@ The host's counters are read before and after the sampling, the GPU's state ten 
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
-from collections.abc import Callable
-from types import TracebackType
 from typing import Any, Self
 
 import psutil
 import pynvml
 
-from epochcost.measure.gpus import (
-    VISIBLE_DEVICES,
-    DeviceWatch,
-    Library,
-    open_nvml,
-    visible_gpus,
-)
+from epochcost.measure.gpus import DeviceWatch, open_nvml, visible_gpus
 from epochcost.measure.host import HostCounters, host_change, own_processes, read_host
 from epochcost.measure.job import Progress
 from epochcost.results.environment import Conditions, Energy
@@ -44,12 +35,11 @@ class Watch:
     def __init__(
         self,
         provider: Provider,
-        library: Library = pynvml,
         *,
         pinning: Pinning | None = None,
         device: int = 0,
     ) -> None:
-        self._provider, self._library, self._number = provider, library, device
+        self._provider, self._number = provider, device
         # The CPUs on which other programs would disturb the trial; None for all CPUs.
         self._cpus = None if pinning is None else pinning.affected_cpus
         self._opened = contextlib.ExitStack()
@@ -65,40 +55,19 @@ class Watch:
     def __enter__(self) -> Self:
         if self._provider == "cuda":
             try:
-                boards = self._opened.enter_context(open_nvml(self._library))
-                gpus = visible_gpus(self._library, boards, os.environ.get(VISIBLE_DEVICES))
-                for handle in gpus[self._number : self._number + 1]:
-                    self._device = DeviceWatch(self._library, handle, self._number)
-            except self._library.NVMLError as error:
+                boards = self._opened.enter_context(open_nvml())
+                for handle in visible_gpus(boards)[self._number : self._number + 1]:
+                    self._device = DeviceWatch(handle, self._number)
+            except pynvml.NVMLError as error:
                 self._no_device = str(error)
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._end_thread()
         self._opened.close()
 
-    def follow(self, on_progress: Callable[[Progress], None]) -> Callable[[Progress], None]:
-        """Make a function that sends the worker's progress to this watch and to ``on_progress``."""
-
-        def on_both(progress: Progress) -> None:
-            self._follow_phase(progress)
-            on_progress(progress)
-
-        return on_both
-
-    def completed(self, measurement: Measurement) -> Measurement:
-        """``measurement``, with conditions and energy added if sampling was watched to its end."""
-        if self._seen is None:
-            return measurement
-        conditions, energy = self._seen
-        return measurement.model_copy(update={"conditions": conditions, "energy": energy})
-
-    def _follow_phase(self, progress: Progress) -> None:
+    def follow(self, progress: Progress) -> None:
+        """Watch the phase that the worker's ``progress`` states."""
         if progress.phase in ("warm-up", "sampling") and self._own is None:
             # Looked up during the warm-up, to disturb no sample.
             self._own = own_processes()
@@ -115,6 +84,13 @@ class Watch:
             self._seen = self._conditions_and_energy(
                 host_change(self._before, self._counters()), sampled_seconds
             )
+
+    def completed(self, measurement: Measurement) -> Measurement:
+        """``measurement``, with conditions and energy added if sampling was watched to its end."""
+        if self._seen is None:
+            return measurement
+        conditions, energy = self._seen
+        return measurement.model_copy(update={"conditions": conditions, "energy": energy})
 
     def _keep_used_device(self, own: tuple[psutil.Process, ...]) -> None:
         if self._device is not None:
@@ -147,7 +123,7 @@ class Watch:
             energy = device.energy(host.seconds)
             meter, memory = device.memory or (None, None)
             update |= {
-                "devices": device.addresses,
+                "devices": None if device.address is None else (device.address,),
                 "device_memory_bytes": memory,
                 "device_memory_meter": meter,
             }

@@ -42,7 +42,6 @@ from epochcost.measure.stepping import (
     initial_parameters,
 )
 from epochcost.measure.token_scenario import measure_requests
-from epochcost.results.environment import Software
 from epochcost.results.files import is_full
 from epochcost.results.records import Measurement, Placement
 
@@ -139,7 +138,8 @@ def main(job_file: str, measurement_file: str) -> int:
             limit_memory(job.memory_limit_bytes)
         target = Path(measurement_file)
         require_pinned(job.pinning)
-        environment = _software(job)
+        serves = isinstance(job.serving, AskedDecoder)
+        environment = engine_software(ort) if serves else software(ort)
         require_runtime(job.runtime or environment.runtime, environment.runtime)
         measurement = measure(job, target.parent, emit)
         proved = {"pinning": job.pinning, "software": environment}
@@ -153,12 +153,6 @@ def main(job_file: str, measurement_file: str) -> int:
         emit(Message(failure=_unexpected(error, Path(measurement_file).parent)))
         return CapabilityError.exit_code
     return 0
-
-
-def _software(job: Job) -> Software:
-    if isinstance(job.serving, AskedDecoder):
-        return engine_software(ort)
-    return software(ort)
 
 
 def _unexpected(error: Exception, folder: Path) -> str:

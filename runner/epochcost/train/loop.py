@@ -122,7 +122,7 @@ def _take_steps_until_due(
     end = min(_next_evaluation_step(recipe, feed, progress), epoch_end)
     rates = rates_at(recipe, feed, np.arange(step, end))
     begun, waited = time.perf_counter(), 0.0
-    for loss, wait in session.losses(feed.batches(step, rates)):
+    for loss, wait in session.losses(feed.batches(step, rates), len(rates)):
         step, total, count, waited = step + 1, total + loss, count + 1, waited + wait
         if not math.isfinite(loss):
             raise _diverged(f"training loss of step {step}", loss)

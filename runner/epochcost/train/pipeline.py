@@ -70,13 +70,21 @@ class Feed:
         """Number of whole batches in an epoch; the examples that are left over differ by epoch."""
         return len(self.examples.training.labels) // self.batch_size
 
-    def batches(self, first_step: int, rates: NDArray[np.float32]) -> EpochBatches:
-        """A batch for each of ``rates``, in one epoch, from step ``first_step`` of the training."""
+    def batches(self, first_step: int, rates: NDArray[np.float32]) -> Iterator[Mapping[str, Array]]:
+        """A batch for each of ``rates``, in one epoch, from step ``first_step`` of the training.
+
+        The batch includes the learning rate.
+        """
         epoch, place = divmod(first_step, self.epoch_steps)
         rng = np.random.default_rng([self.seed, _SHUFFLE_KEY, epoch])
         order = rng.permutation(len(self.examples.training.labels))
         start, end = place * self.batch_size, (place + len(rates)) * self.batch_size
-        return EpochBatches(self, order[start:end].reshape(len(rates), -1), rates, first_step)
+        rows_by_step = enumerate(order[start:end].reshape(len(rates), -1))
+        part, name = self.examples.training, self.learning_rate
+        return (
+            {**self.gathered(part, rows, first_step + number), name: np.asarray(rates[number])}
+            for number, rows in rows_by_step
+        )
 
     def held_out_batches(self) -> Iterator[Mapping[str, Array]]:
         """Yield all held-out examples in order; the last batch may be smaller."""
@@ -112,27 +120,6 @@ class Feed:
         binary = self.target.dtype.kind == "f"
         answers: Array = scores > 0 if binary else np.argmax(scores, axis=-1)
         return np.asarray((answers.reshape(-1) == labels)[labels != IGNORED])
-
-
-@dataclass(frozen=True)
-class EpochBatches:
-    """Consecutive batches of an epoch; ``order`` [batches, batch size] has example indices."""
-
-    feed: Feed
-    order: NDArray[np.int64]
-    rates: NDArray[np.float32]
-    first_step: int
-
-    @property
-    def steps(self) -> int:
-        """Number of these batches, which can be fewer than the batches of the whole epoch."""
-        return len(self.order)
-
-    def gather(self, number: int) -> dict[str, Array]:
-        """The inputs of batch ``number``, including the learning rate of its step."""
-        feed, step = self.feed, self.first_step + number
-        batch = feed.gathered(feed.examples.training, self.order[number], step)
-        return {**batch, feed.learning_rate: np.asarray(self.rates[number])}
 
 
 def scaled(values: Array, field: InputField, largest_value: float) -> NDArray[np.float32]:
