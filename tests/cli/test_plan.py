@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 
 from epochcost.cli.app import app
 from epochcost.errors import CapabilityError, InputError
-from epochcost.execute.kernels import CheckedGraph
 from onnxstep.graphs.cuda_kernels import KernelCheck
 from tiny_decoders import DECODER_SPEC
 from tiny_project import price_text, write_tiny_project
@@ -106,8 +105,8 @@ def test_nodes_without_a_cuda_kernel_are_named(tmp_path: Path) -> None:
 def test_a_graph_that_cannot_be_built_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """A graph that cannot be built in bf16 is left out, and the others are checked."""
     checks = [
-        CheckedGraph("tiny training fp32", KernelCheck(2, ())),
-        CheckedGraph("tiny training bf16", CapabilityError("bf16: expected a half form")),
+        ("tiny training fp32", KernelCheck(2, ())),
+        ("tiny training bf16", CapabilityError("bf16: expected a half form")),
     ]
     monkeypatch.setattr("epochcost.cli.plan.check_trials", lambda *_: iter(checks))
     assert CliRunner().invoke(app, ["plan", "--provider", "cuda"]).stdout.splitlines() == [

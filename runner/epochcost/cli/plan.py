@@ -157,19 +157,20 @@ def plan(
 
 
 def _show_missing_cuda_kernels(catalogue: Catalogue, plan: Plan) -> None:
-    checks = list(check_trials(catalogue, plan.every_trial))
-    nodes = sum(c.check.nodes for c in checks if isinstance(c.check, KernelCheck))
-    unbuilt = [check for check in checks if not isinstance(check.check, KernelCheck)]
-    failed = [check for check in checks if not check.passes and check not in unbuilt]
-    graphs = render_count(len(checks) - len(unbuilt), "graph")
+    checks = dict(check_trials(catalogue, plan.every_trial))
+    built = {title: c for title, c in checks.items() if isinstance(c, KernelCheck)}
+    nodes = sum(check.nodes for check in built.values())
+    failed = {title: check for title, check in built.items() if check.on_host}
+    graphs = render_count(len(built), "graph")
     if failed:
         say(f"CUDA kernels: {len(failed)} of {graphs} would use the CPU:")
     elif nodes:
         say(f"CUDA kernels: all {nodes:,} nodes of {graphs} have one")
-    for check in failed:
-        say(f"  {check}")
-    for check in unbuilt:
-        say(f"left out: {check}")
+    for title, check in failed.items():
+        say(f"  {title}: {check}")
+    for title, outcome in checks.items():
+        if title not in built:
+            say(f"left out: {title}: {outcome}")
 
 
 def show_extent(plan: Plan, catalogue: Catalogue, hardware: str) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from epochcost.errors import CapabilityError
-from epochcost.execute.folders import cache_folder, optional_cache_folder
+from epochcost.execute.folders import optional_cache_folder
 from epochcost.measure.runtime import RUNTIMES, require_runtime, runtime_name
 from epochcost.measure.start import run_captured, run_module
 from epochcost.plan.trial import Trial
@@ -54,8 +54,17 @@ def _pins() -> Iterator[str]:
 
 
 def environments_folder() -> Path:
-    """The folder that contains the environments of all engines; it need not exist."""
-    return cache_folder(_CACHE)
+    """The folder that contains the environments of all engines; it need not exist.
+
+    Raises CapabilityError if the user has no home folder.
+    """
+    folder = optional_cache_folder(_CACHE)
+    if folder is None:
+        raise CapabilityError(
+            "expected a home folder of this user, found none: name a folder for caches with the "
+            "environment variable XDG_CACHE_HOME"
+        )
+    return folder
 
 
 def environment_folder(engine: str) -> Path:

@@ -54,17 +54,3 @@ def optional_cache_folder(name: str) -> Path | None:
         return (named if named.is_absolute() else Path.home() / ".cache") / "epochcost" / name
     except RuntimeError:
         return None
-
-
-def cache_folder(name: str) -> Path:
-    """The path of the cache folder with this name.
-
-    Raises CapabilityError if the user has no home folder.
-    """
-    folder = optional_cache_folder(name)
-    if folder is None:
-        raise CapabilityError(
-            "expected a home folder of this user, found none: name a folder for caches with the "
-            "environment variable XDG_CACHE_HOME"
-        )
-    return folder

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 
 from pydantic import TypeAdapter
@@ -21,39 +20,23 @@ from onnxstep.graphs.cuda_kernels import KernelCheck, check_kernels
 from onnxstep.graphs.loading import load_model
 
 _KEPT = Keep("kernels", TypeAdapter(tuple[str, KernelCheck]), (LIBRARY, "."))
+# A graph's title, and the outcome of its check, or the error if the graph cannot be built.
+Check = tuple[str, KernelCheck | EpochcostError]
 
 
-@dataclass(frozen=True, slots=True)
-class CheckedGraph:
-    """The outcome of the check of a trial's graph, or the error if the graph cannot be built."""
-
-    title: str
-    check: KernelCheck | EpochcostError
-
-    @property
-    def passes(self) -> bool:
-        """Whether each node of the graph has a CUDA kernel."""
-        return isinstance(self.check, KernelCheck) and not self.check.on_host
-
-    def __str__(self) -> str:
-        return f"{self.title}: {self.check}"
-
-
-def check_trials(catalogue: Catalogue, trials: Iterable[Trial]) -> Iterator[CheckedGraph]:
-    """Check each graph that trials run on CUDA, once for all batch sizes, and yield the outcome."""
+def check_trials(catalogue: Catalogue, trials: Iterable[Trial]) -> Iterator[Check]:
+    """Check each graph that trials run on CUDA, once for all batch sizes; yields the outcomes."""
     chosen: dict[str, Trial] = {}
     for trial in trials:
         if trial.provider == "cuda":
             title = f"{trial.model} {trial.work.title or trial.mode} {trial.precision}"
             chosen.setdefault(title, trial)
     for title, trial in chosen.items():
+        check = partial(_check, catalogue, trial)
         try:
-            check = partial(_check, catalogue, trial)
-            yield CheckedGraph(
-                title, _KEPT.value(optional_cache_folder("kernels"), trial.id, check)
-            )
+            yield title, _KEPT.value(optional_cache_folder("kernels"), trial.id, check)
         except EpochcostError as error:
-            yield CheckedGraph(title, error)
+            yield title, error
 
 
 def _check(catalogue: Catalogue, trial: Trial) -> KernelCheck:

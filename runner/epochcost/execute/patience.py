@@ -10,7 +10,7 @@ from epochcost.plan.rounds import Visit
 from epochcost.results.environment import Conditions
 from epochcost.results.records import Result
 from epochcost.results.rounds import round_count, without_disturbed_rounds
-from epochcost.results.stability import MOST_OTHERS_SHARE, MOST_STEAL_SHARE, disturbances_of
+from epochcost.results.stability import MOST_STEAL_SHARE, disturbances_of, is_disturbed
 from epochcost.statistics.interval import relative_half_width
 from epochcost.units import share
 
@@ -29,9 +29,9 @@ def look_at_host() -> Conditions:
 
 def disturbance(change: Conditions, cpus: int) -> str | None:
     """Describe the CPU time that other programs or the hypervisor take; None if it is little."""
-    other_cpus, steal = change.others_cpus, change.steal_share
-    if other_cpus is not None and other_cpus > MOST_OTHERS_SHARE * cpus:
-        return f"other programs keep {other_cpus:.1f} of {cpus} CPUs busy"
+    if is_disturbed(change, cpus):
+        return f"other programs keep {change.others_cpus:.1f} of {cpus} CPUs busy"
+    steal = change.steal_share
     if steal is not None and steal > MOST_STEAL_SHARE:
         return f"the host takes {share(steal)} of the CPU time"
     return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
 
 import onnx
 
@@ -47,55 +46,42 @@ def size_of(
     for mode, sizes in batch_sizes.items():
         try:
             footprints += [
-                _footprint(graph, mode, batch, _built(model, graph, mode, provider, batch))
-                for batch in sorted(sizes)
+                _footprint(model, graph, mode, provider, batch) for batch in sorted(sizes)
             ]
         except ModelError as error:
             uncounted.append(Uncounted(mode, str(error)))
     return ModelSize(tuple(footprints), tuple(uncounted))
 
 
-@dataclass(frozen=True)
-class _BuiltGraph:
-    graph: onnx.ModelProto
-    carried_names: frozenset[str]
-    overwritten_inputs: frozenset[str] = frozenset()
-
-
-def _built(
+def _footprint(
     model: Model, graph: onnx.ModelProto, mode: Mode, provider: Provider, batch: int
-) -> _BuiltGraph:
-    bound = without_sequences(bind_model(graph, model, batch))
-    if mode == "inference" or model.training is None:
-        return _BuiltGraph(bound, _carried_names(carried_state(bound, model)))
-    step = build_step(bound, model, model.training, provider)
-    return _BuiltGraph(step.model, _carried_names(step.carried), in_place_inputs(step, provider))
-
-
-def _carried_names(carried: Iterable[Carried | CarriedState]) -> frozenset[str]:
-    return frozenset(name for value in carried for name in (value.input, value.output))
-
-
-def _footprint(graph: onnx.ModelProto, mode: Mode, batch: int, run: _BuiltGraph) -> Footprint:
+) -> Footprint:
+    run = without_sequences(bind_model(graph, model, batch))
+    carried: Iterable[Carried | CarriedState] = carried_state(run, model)
+    overwritten = frozenset[str]()
+    if mode == "training" and model.training is not None:
+        step = build_step(run, model, model.training, provider)
+        run, carried, overwritten = step.model, step.carried, in_place_inputs(step, provider)
+    carried_names = {name for value in carried for name in (value.input, value.output)}
     weights = (*parameters(graph), *state(graph))
     weight_names = {tensor.name for tensor in weights}
-    inputs = {value.name for value in run.graph.graph.input}
-    ends = [*inputs, *(value.name for value in run.graph.graph.output)]
-    sizes = tensor_bytes(run.graph)
-    staying = weight_names | run.carried_names
+    inputs = {value.name for value in run.graph.input}
+    ends = [*inputs, *(value.name for value in run.graph.output)]
+    sizes = tensor_bytes(run)
+    staying = weight_names | carried_names
     exchanged = [name for name in ends if name not in staying]
     fed = sum(sizes[name] for name in exchanged if name in inputs)
     return Footprint(
         mode=mode,
         batch_size=batch,
         weight_bytes=_bytes(weights),
-        fixed_bytes=_bytes(tensor for tensor in weights if tensor.name not in run.carried_names),
-        carried_bytes=sum(sizes[name] for name in inputs if name in run.carried_names),
-        activation_bytes=peak_activation_bytes(run.graph),
+        fixed_bytes=_bytes(tensor for tensor in weights if tensor.name not in carried_names),
+        carried_bytes=sum(sizes[name] for name in inputs if name in carried_names),
+        activation_bytes=peak_activation_bytes(run),
         exchanged_bytes=sum(sizes[name] for name in exchanged),
         pool_bytes=max(2 * fed, min(POOL_BYTES, POOL_BATCHES * fed)),
-        in_place_bytes=sum(sizes[name] for name in run.overwritten_inputs),
-        folded_bytes=_folded_constant_bytes(run.graph, sizes),
+        in_place_bytes=sum(sizes[name] for name in overwritten),
+        folded_bytes=_folded_constant_bytes(run, sizes),
     )
 
 

@@ -39,6 +39,7 @@ from onnxstep import (
 )
 from onnxstep.graphs.precision import allowed_outputs
 from onnxstep.losses import SoftmaxCrossEntropy
+from onnxstep.optimizers import Optimizer
 
 # Processors for which ONNX Runtime has convolutions on channels in blocks.
 _X86 = frozenset({"x86_64", "AMD64"})
@@ -60,10 +61,7 @@ def _term(term: LossTerm) -> Term:
     return Term(loss, term.output, weight)
 
 
-Rule = Sgd | Momentum | RmsProp | Adagrad | Adadelta | Adam
-
-
-def update_rule(optimizer: spec.Optimizer) -> Rule:
+def update_rule(optimizer: spec.Optimizer) -> Optimizer:
     """The update rule of onnxstep with the optimizer's settings, except the learning rate.
 
     Specs and onnxstep both follow PyTorch's formulas, so that the settings are the same.
@@ -141,20 +139,15 @@ def in_place_inputs(step: TrainingStep, provider: Provider) -> frozenset[str]:
     return in_place_updates(step.model, {value.input: value.output for value in step.carried})
 
 
-# Precision of the step's graph for the trial's precision; TF32 is a setting of the provider.
-_OF_STEPS: Mapping[study.Precision, Precision] = {
-    "fp32": "fp32",
-    "tf32": "fp32",
-    "fp16": "fp16",
-    "bf16": "bf16",
-}
+# Other trials, such as those in TF32, which is a setting of the provider, have a step in fp32.
+_HALF_STEPS: Mapping[study.Precision, Precision] = {"fp16": "fp16", "bf16": "bf16"}
 
 
 def fp32_step_path(
     trial: Trial, graph: onnx.ModelProto, model: Model, training: Training, path: Path
 ) -> Path:
     """Path of the step in fp32: ``path`` for fp32 and TF32 trials, else a new file beside it."""
-    if _OF_STEPS[trial.precision] == "fp32":
+    if trial.precision not in _HALF_STEPS:
         return path
     fp32 = build_step(graph, model, training, trial.provider, trial.seed)
     return save_graph(fp32.model, path.with_name("step-fp32.onnx"))
@@ -167,7 +160,7 @@ def step_in_precision(
 
     Raises CapabilityError if a heavy operator, such as MatMul, has no form in that precision.
     """
-    precision = _OF_STEPS[trial.precision]
+    precision = _HALF_STEPS.get(trial.precision, "fp32")
     step = build_step(graph, model, training, trial.provider, trial.seed, precision)
     _require_half_precision_forms(step.model, trial)
     return step

@@ -11,10 +11,9 @@ from epochcost.measure.job import Job, JobError, Reference
 from epochcost.measure.session import open_session
 from epochcost.measure.stepping import (
     Array,
-    Stepper,
     first_values,
-    graph_inputs,
     initial_parameters,
+    job_stepper,
     load_arrays,
     tensor_type,
 )
@@ -42,16 +41,20 @@ def agreement(job: Job, outputs: Mapping[str, Array]) -> Agreement | None:
 
 
 def _fp32_first_outputs(job: Job, reference: Reference) -> dict[str, Array]:
-    plain = job.session.model_copy(update={"tf32": False, "cuda_graph": False})
-    same = {"graph": reference.graph, "batches": reference.batches, "session": plain}
-    in_fp32 = job.model_copy(update=same)
-    provider = reference.provider or job.provider
-    session = open_session(reference.graph, provider, plain)
-    inputs = graph_inputs(in_fp32, initial_parameters(in_fp32), session.get_inputs())
-    input_names = {info.name for info in session.get_inputs()}
+    exact = job.model_copy(
+        update={
+            "graph": reference.graph,
+            "batches": reference.batches,
+            "provider": reference.provider or job.provider,
+            "session": job.session.model_copy(update={"tf32": False, "cuda_graph": False}),
+        }
+    )
+    session = open_session(exact.graph, exact.provider, exact.session)
+    inputs = {info.name for info in session.get_inputs()}
     # Carried values that only the trial's graph has, such as the loss scale, are left out.
-    shared = [each for each in job.carried if each.input in input_names]
-    step = Stepper(session, provider, job.mode, inputs, shared, plain)
+    shared = tuple(each for each in job.carried if each.input in inputs)
+    exact = exact.model_copy(update={"carried": shared})
+    step = job_stepper(exact, session, initial_parameters(exact))
     step()
     carried = {each.output for each in shared}
     names = [info.name for info in session.get_outputs() if info.name not in carried]

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 from onnx import TensorProto, helper
-from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from epochcost.errors import CapabilityError
 from epochcost.measure.environment import detect_environment
@@ -28,6 +28,7 @@ from epochcost.measure.stepping import Array
 from epochcost.plan.trial import SessionSettings
 from epochcost.results.ceilings import CEILINGS_VERSION, Ceiling, Ceilings, find_ceilings
 from epochcost.results.environment import Environment
+from epochcost.results.fields import Record
 from epochcost.results.files import exclusive_lock, require_writable
 from epochcost.results.plausibility import contradictions
 from epochcost.results.store import write_sidecar
@@ -52,10 +53,8 @@ _LONGEST_SECONDS = 600
 _Ceilings = TypeAdapter(tuple[Ceiling, ...])
 
 
-class CeilingWork(BaseModel):
+class CeilingWork(Record):
     """Settings of the benchmark, which runs for each number of ``threads`` and each precision."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     provider: Provider = "cpu"
     device: int = 0

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from epochcost.errors import CapabilityError, EpochcostError, InputError
 from epochcost.plan.trial import SessionSettings
 from epochcost.plan.work import Load, Requests
+from epochcost.results.fields import Record
 from epochcost.results.records import Pinning
 from epochcost.specs.decoder import Decoder
 from epochcost.specs.study import MOST_SAMPLES, Mode, Precision, Provider
@@ -17,11 +18,7 @@ from epochcost.specs.study import MOST_SAMPLES, Mode, Precision, Provider
 Phase = Literal["starting", "warm-up", "sampling", "finishing"]
 
 
-class _Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-
-class CarriedValue(_Frozen):
+class CarriedValue(Record):
     """A value that a step reads as ``input`` and passes to the next step as ``output``.
 
     Both have the same type and static shape. All elements of the first value are ``fill``, unless
@@ -34,7 +31,7 @@ class CarriedValue(_Frozen):
     in_place: bool = False
 
 
-class SamplingRule(_Frozen):
+class SamplingRule(Record):
     """Conditions that end the sampling of a trial.
 
     Sampling ends when half the mean's 95 % confidence interval is at most ``relative_half_width``
@@ -51,7 +48,7 @@ class SamplingRule(_Frozen):
     budget_seconds: Annotated[float, Field(gt=0, allow_inf_nan=False)] = 20.0
 
 
-class WarmUpRule(_Frozen):
+class WarmUpRule(Record):
     """Conditions that end the warm-up of a trial, see ``measure.sampling.is_settled``.
 
     ``minimum_steps`` gives time for lazy allocation and kernel selection, ``minimum_seconds`` for
@@ -64,7 +61,7 @@ class WarmUpRule(_Frozen):
     budget_share: Annotated[float, Field(gt=0, lt=1)] = 0.25
 
 
-class Evaluation(_Frozen):
+class Evaluation(Record):
     """A graph that computes the loss on held-out batches, before and after a trial's steps.
 
     ``loss`` is the name of its scalar output. For each input that changes, the .npz ``batches`` has
@@ -77,21 +74,21 @@ class Evaluation(_Frozen):
     carried: tuple[CarriedValue, ...] = ()
 
 
-class ServingFiles(_Frozen):
+class ServingFiles(Record):
     """The load that LoadGen sends, and a graph file for each batch size."""
 
     load: Load
     graphs: dict[int, Path]
 
 
-class AskedDecoder(_Frozen):
+class AskedDecoder(Record):
     """A decoder with the sizes ``form``, and the requests that its serving engine gets."""
 
     form: Decoder
     requests: Requests
 
 
-class Reference(_Frozen):
+class Reference(Record):
     """Files to run a trial's first step in fp32, for comparison with the trial's outputs.
 
     The first batch in the .npz has ``examples`` examples. If ``provider`` is None, the reference
@@ -104,7 +101,7 @@ class Reference(_Frozen):
     provider: Provider | None = None
 
 
-class JobFiles(_Frozen):
+class JobFiles(Record):
     """The files that a trial executes, with names and values of some inputs and outputs.
 
     ``graph`` is an ONNX file with static shapes: a whole training step, or a model for inference.
@@ -123,7 +120,7 @@ class JobFiles(_Frozen):
     graph: Path
     batches: Path
     initial: Path | None = None
-    scalars: dict[str, float] = {}
+    scalars: dict[str, float] = Field(default_factory=dict)
     series: Path | None = None
     carried: tuple[CarriedValue, ...] = ()
     outputs: tuple[str, ...] = ()
@@ -153,7 +150,7 @@ class Job(JobFiles):
     warm_up: WarmUpRule = WarmUpRule()
 
 
-class Progress(_Frozen):
+class Progress(Record):
     """A worker's report of its progress.
 
     ``samples`` counts the steps of the phase. ``relative_half_width`` (see `SamplingRule`) is None
@@ -168,7 +165,7 @@ class Progress(_Frozen):
     budget_seconds: float
 
 
-class Message(_Frozen):
+class Message(Record):
     """A line that a worker prints: its progress, or the reason why the worker cannot continue."""
 
     progress: Progress | None = None

@@ -290,6 +290,14 @@ def _load_step_arrays(
     return pools
 
 
+def job_stepper(
+    job: Job, session: ort.InferenceSession, parameters: Mapping[str, Array]
+) -> Stepper:
+    """A stepper of ``session``, which runs the job's graph with the job's settings."""
+    inputs = graph_inputs(job, parameters, session.get_inputs())
+    return Stepper(session, job.provider, job.mode, inputs, job.carried, job.session)
+
+
 def first_values(
     graph: Path | str,
     types: Mapping[str, TensorType],

@@ -38,8 +38,8 @@ from epochcost.measure.stepping import (
     Array,
     Stepper,
     constant_weights,
-    graph_inputs,
     initial_parameters,
+    job_stepper,
 )
 from epochcost.measure.token_scenario import measure_requests
 from epochcost.results.files import is_full
@@ -89,11 +89,6 @@ def _measure_steps(job: Job, progress: TrialProgress, folder: Path) -> Measureme
     )
 
 
-def _stepper(job: Job, session: ort.InferenceSession, parameters: dict[str, Array]) -> Stepper:
-    inputs = graph_inputs(job, parameters, session.get_inputs())
-    return Stepper(session, job.provider, job.mode, inputs, job.carried, job.session)
-
-
 def _prove_first_step(
     job: Job, parameters: dict[str, Array], folder: Path
 ) -> tuple[Stepper, Placement, dict[str, Array]]:
@@ -108,7 +103,7 @@ def _prove_first_step(
         session = open_session(
             job.graph, job.provider, plain, profile=folder / "profile", weights=weights
         )
-    stepper = _stepper(job.model_copy(update={"session": plain}), session, parameters)
+    stepper = job_stepper(job.model_copy(update={"session": plain}), session, parameters)
     stepper()
     nodes = executed_nodes(session)
     placement = prove_placement(nodes, job.provider)
@@ -122,7 +117,7 @@ def _prove_first_step(
     require_capturable(nodes)
     del stepper, session
     session = open_session(job.graph, job.provider, job.session, weights=weights)
-    return _stepper(job, session, parameters), placement, first
+    return job_stepper(job, session, parameters), placement, first
 
 
 def main(job_file: str, measurement_file: str) -> int:
