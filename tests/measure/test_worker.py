@@ -10,7 +10,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from epochcost.measure import worker
+from epochcost.measure import stepping, worker
 from epochcost.measure.job import Job, Message, PlacementError, SamplingRule
 from epochcost.measure.stepping import Stepper
 from epochcost.plan.trial import SessionSettings
@@ -43,7 +43,7 @@ def measured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[Job],
         heard: list[Message] = []
         return worker.measure(job, tmp_path, heard.append, clock)
 
-    monkeypatch.setattr(worker, "Stepper", Timed)
+    monkeypatch.setattr(stepping, "Stepper", Timed)
     return measure
 
 

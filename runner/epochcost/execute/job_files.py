@@ -18,7 +18,6 @@ from epochcost.measure.job import CarriedValue, Reference
 from epochcost.measure.placement import HALF_TYPES
 from epochcost.plan.binding import carried_state
 from epochcost.plan.trial import Trial
-from epochcost.plan.work import Phase
 from epochcost.specs.model import Model
 from epochcost.specs.study import Precision
 from onnxstep.graphs.binding import bind_dimensions
@@ -141,17 +140,17 @@ def fp32_reference(
     """
     if trial.precision == "fp32":
         return None
+    path = plain
     if trial.work.decodes and trial.precision == "int4":
         stored = bool(stored_bits(graph))
         exact = (
             in_exact_products(graph) if stored else in_few_bits(graph, integer_activations=False)
         )
         path = save_graph(exact, plain.with_name("reference.onnx"))
-        # The CUDA provider has no fp32 kernel for attention with a cache.
-        return Reference(graph=path, batches=batches, examples=trial.batch_size, provider="cpu")
     return Reference(
-        graph=plain,
+        graph=path,
         batches=batches,
         examples=trial.batch_size,
-        provider="cpu" if isinstance(trial.work, Phase) else None,
+        # The CUDA provider has no fp32 kernel for attention with a cache.
+        provider="cpu" if trial.work.decodes else None,
     )

@@ -50,22 +50,18 @@ _GIB = 2**30
 
 def cuda_obstacle(study: Study, machine: Hardware) -> str | None:
     """The reason why a study cannot use CUDA here; None if it can."""
-    capability = _compute_capability(machine, study.cuda.device)
+    gpus, device = shown_gpus(), study.cuda.device
+    # From the driver, or from the spec if no GPU is visible.
+    capability = None if gpus else machine.compute_capability
+    if device < len(gpus):
+        capability = gpus[device].compute_capability
     if reason := missing_kernels(runtime_name(), capability):
         return reason
     try:
-        require_cuda(study.cuda.device)
+        require_cuda(device)
     except CapabilityError as error:
         return declared_obstacle(runtime_name(), machine) or str(error)
     return None
-
-
-def _compute_capability(machine: Hardware, device: int) -> str | None:
-    """A GPU's compute capability from the driver, or from ``machine`` if no GPU is visible."""
-    gpus = shown_gpus()
-    if gpus:
-        return gpus[device].compute_capability if device < len(gpus) else None
-    return machine.compute_capability
 
 
 def require_device(device: int | None) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import multiprocessing
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,44 +100,30 @@ SizeOrError = ModelSize | EpochcostError
 
 def model_sizes(catalogue: Catalogue, models: Iterable[str]) -> Mapping[str, SizeOrError]:
     """Each model's memory at its declared batch sizes, or the error; no entry without a graph."""
-    chosen = [catalogue.model(name) for name in sorted(set(models))]
     queries = [
         SizeQuery(model, catalogue.graph_path(model), declared_batch_sizes(model))
-        for model in chosen
+        for model in map(catalogue.model, set(models))
         if model.graph is not None
     ]
-    sizes = {query.model.id: size for query, size in _sizes_cached_first(queries)}
-    return {model.id: sizes[model.id] for model in chosen if model.id in sizes}
-
-
-def _sizes_cached_first(queries: Sequence[SizeQuery]) -> Iterator[tuple[SizeQuery, SizeOrError]]:
-    uncached: list[SizeQuery] = []
-    for query in queries:
-        size = read_cached(query)
-        if size is None:
-            uncached.append(query)
-        else:
-            yield query, size
-    yield from _counted(uncached)
-
-
-def _counted(queries: Sequence[SizeQuery]) -> Iterator[tuple[SizeQuery, SizeOrError]]:
+    cached = {query.model.id: read_cached(query) for query in queries}
+    sizes: dict[str, SizeOrError] = {
+        name: size for name, size in cached.items() if size is not None
+    }
     # The largest graphs come first, so that all cores end at about the same time.
-    ordered = sorted(queries, key=_graph_bytes, reverse=True)
-    if len(ordered) > 1 and sum(map(_graph_bytes, ordered)) > _FEW_BYTES:
-        yield from _in_processes(ordered)
-    else:
-        yield from ((query, _size(query)) for query in ordered)
+    uncached = sorted((q for q in queries if q.model.id not in sizes), key=_graph_bytes)[::-1]
+    in_processes = len(uncached) > 1 and sum(map(_graph_bytes, uncached)) > _FEW_BYTES
+    counted = _in_processes(uncached) if in_processes else map(_size, uncached)
+    sizes |= zip((query.model.id for query in uncached), counted, strict=True)
+    return dict(sorted(sizes.items()))
 
 
-def _in_processes(queries: Sequence[SizeQuery]) -> Iterator[tuple[SizeQuery, SizeOrError]]:
+def _in_processes(queries: Sequence[SizeQuery]) -> list[SizeOrError]:
     # Not by fork, which breaks libraries that have started threads.
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(min(len(queries), pinnable_cpus()), context) as pool:
         try:
-            queries_by_future = {pool.submit(_size, query): query for query in queries}
-            for future in as_completed(queries_by_future):
-                yield queries_by_future[future], _result(future)
+            futures = [pool.submit(_size, query) for query in queries]
+            return [_result(future) for future in futures]
         except BaseException:  # after an interruption only started counts are awaited
             pool.shutdown(wait=False, cancel_futures=True)
             raise

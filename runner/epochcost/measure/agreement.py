@@ -101,10 +101,11 @@ def held_out_loss(job: Job, values: Mapping[str, Array]) -> float | None:
     constant = {name: kind for name, kind in types.items() if name not in batches}
     known = {name: value for name, value in values.items() if name not in carried}
     fixed = first_values(job.evaluation.graph, constant, known, job.evaluation.carried)
+    pools = {name: pool for name, pool in batches.items() if name in types}
     losses = []
-    for batch in _each(batches, list(types)):
-        read = [job.evaluation.loss, *carried.values()]
-        value, *after = session.run(read, {**fixed, **batch})
+    for batch in zip(*pools.values(), strict=False):
+        fed = {**fixed, **dict(zip(pools, batch, strict=True))}
+        value, *after = session.run([job.evaluation.loss, *carried.values()], fed)
         fixed |= dict(zip(carried, after, strict=True))
         losses.append(np.mean(value))
     loss = float(np.mean(losses))
@@ -127,8 +128,3 @@ def _diverged(quantity: str, got: object) -> JobError:
         f"{quantity}: expected finite numbers, got {got}: training diverged, so its times do not "
         "count; lower the learning rate in the model's spec"
     )
-
-
-def _each(batches: Mapping[str, Array], names: list[str]) -> list[dict[str, Array]]:
-    fed = {name: pool for name, pool in batches.items() if name in names}
-    return [dict(zip(fed, batch, strict=True)) for batch in zip(*fed.values(), strict=False)]

@@ -202,11 +202,6 @@ class LoadGenLog:
     latencies: tuple[int, ...]
     trace: bytes
 
-    @property
-    def lasted(self) -> bool:
-        """Whether the run lasted at least as long as requested."""
-        return bool(self.values.get("result_min_duration_met"))
-
 
 def _read_logs(folder: Path) -> LoadGenLog:
     """Read and remove LoadGen's files in ``folder``; raises TrialFailed if they have no result."""

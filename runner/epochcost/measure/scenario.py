@@ -145,7 +145,7 @@ class _Scenario(LoadGenTrial):
         rate = _PREPARED * self._measure_capacity()
         for _ in range(_MOST_RUNS):
             self._run_at_rate(rate, "scored")
-            if self._log.lasted:
+            if self._log.values.get("result_min_duration_met"):
                 break
             rate *= _MORE
         # The last run gives the result.
