@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from epochcost.errors import CapabilityError
 from epochcost.execute.folders import optional_cache_folder
-from epochcost.measure.runtime import RUNTIMES, require_runtime, runtime_name
+from epochcost.measure.runtime import RUNTIMES, installed_versions, require_runtime, runtime_name
 from epochcost.measure.start import run_captured, run_module
 from epochcost.plan.trial import Trial
 from epochcost.plan.work import Requests
@@ -42,15 +42,8 @@ def python_of(folder: Path) -> Path:
 
 def requirements(engine: str) -> tuple[str, ...]:
     """The engine, ONNX Runtime for CPUs and the worker's packages, in the versions used here."""
-    return (engine, f"onnxruntime=={runtime_name().partition('==')[2]}", *_pins())
-
-
-def _pins() -> Iterator[str]:
-    for name in WORKER_PACKAGES:
-        try:
-            yield f"{name}=={importlib.metadata.version(name)}"
-        except importlib.metadata.PackageNotFoundError:
-            continue
+    worker = (f"{name}=={version}" for name, version in installed_versions(WORKER_PACKAGES).items())
+    return (engine, f"onnxruntime=={runtime_name().partition('==')[2]}", *worker)
 
 
 def environments_folder() -> Path:

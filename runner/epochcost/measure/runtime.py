@@ -12,7 +12,7 @@ import importlib.metadata
 import json
 import platform
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -42,26 +42,29 @@ _PACKAGES = (
 )
 
 
+def installed_versions(names: Iterable[str]) -> dict[str, str]:
+    """The versions of those packages that are installed, by name and in the order of ``names``."""
+    versions: dict[str, str] = {}
+    for name in names:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            versions[name] = importlib.metadata.version(name)
+    return versions
+
+
 def runtime_name() -> str:
     """The installed onnxruntime as ``package==version``; raises CapabilityError without one."""
-    for name in RUNTIMES:
-        try:
-            return f"{name}=={importlib.metadata.version(name)}"
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    raise CapabilityError(
-        "onnxruntime: expected onnxruntime-gpu or onnxruntime to measure with; neither is "
-        "installed: `pip install 'epochcost[run]'`"
-    )
+    installed = [f"{name}=={version}" for name, version in installed_versions(RUNTIMES).items()]
+    if not installed:
+        raise CapabilityError(
+            "onnxruntime: expected onnxruntime-gpu or onnxruntime to measure with; neither is "
+            "installed: `pip install 'epochcost[run]'`"
+        )
+    return installed[0]
 
 
 def package_versions() -> dict[str, str]:
     """Versions of installed packages that may change a measured time, by package name."""
-    versions = {"epochcost": __version__}
-    for name in _PACKAGES:
-        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
-            versions[name] = importlib.metadata.version(name)
-    return versions
+    return {"epochcost": __version__, **installed_versions(_PACKAGES)}
 
 
 def software(module: ModuleType) -> Software:
