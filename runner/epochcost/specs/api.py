@@ -111,14 +111,6 @@ class ApiPrice(TokenPrices, _ModelOfProvider):
                 raise ValueError(f"should have {name} at least as the usual one, {least}")
         return long
 
-    @field_validator("valid_until")
-    @classmethod
-    def _not_before_its_day(cls, end: dt.date | None, info: ValidationInfo) -> dt.date | None:
-        day = info.data.get("as_of")
-        if end is not None and day is not None and end < day:
-            raise ValueError(f"should be on or after as_of, {day}")
-        return end
-
     @property
     def age(self) -> str:
         """The age of a price older than 60 days; empty for newer prices."""

@@ -22,6 +22,9 @@ from pydantic import (
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
     PrivateAttr,
+    Strict,
+    ValidationInfo,
+    field_validator,
 )
 from pydantic_core import core_schema
 
@@ -61,10 +64,6 @@ def _not_vanishing(value: Decimal) -> Decimal:
     if value and abs(value) < SMALLEST:
         raise ValueError(f"should differ from 0 by at least {SMALLEST}")
     return value
-
-
-def _from_list(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
 
 
 @dataclass(frozen=True)
@@ -143,11 +142,10 @@ def distinct(of: Callable[[ItemT], Hashable]) -> AfterValidator:
 
 # A package's version, such as 1.20.1; it becomes the name of a folder.
 RELEASE = r"[0-9]{1,6}\.[0-9]{1,6}\.[0-9]{1,6}"
-FROM_LIST = BeforeValidator(_from_list)
 DISTINCT = distinct(lambda item: item)
 # A TOML array, read as a tuple. ``Choices`` has at least one item, and no item twice.
-Array = Annotated[tuple[ItemT, ...], FROM_LIST]
-Choices = Annotated[tuple[ItemT, ...], FROM_LIST, Field(min_length=1), DISTINCT]
+Array = Annotated[tuple[ItemT, ...], Strict(strict=False)]
+Choices = Annotated[tuple[ItemT, ...], Strict(strict=False), Field(min_length=1), DISTINCT]
 Identifier = Annotated[
     str,
     matching(
@@ -247,6 +245,14 @@ class PricedSpec(NamedSpec):
     """A price, and the reason why it is implausible (``doubt``) if other prices contradict it."""
 
     _doubt: str = PrivateAttr("")
+
+    @field_validator("valid_until", check_fields=False)
+    @classmethod
+    def _not_before_its_day(cls, end: dt.date | None, info: ValidationInfo) -> dt.date | None:
+        day = info.data.get("as_of")
+        if end is not None and day is not None and end < day:
+            raise ValueError(f"should be on or after as_of, {day}")
+        return end
 
     @property
     def doubt(self) -> str:

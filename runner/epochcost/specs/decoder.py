@@ -18,6 +18,12 @@ ServedPrecision = Literal["bf16", "fp8", "int8", "int4", "fp4"]
 TOKENS, MASK, POSITIONS = "input_ids", "attention_mask", "position_ids"
 SCORES = "logits"
 _PARTS = ("key", "value")
+# Keys of a decoder that need each other.
+_PAIRS = (
+    ("key_value_rank", "rope_size"),
+    ("window", "windowed_layers"),
+    ("experts", "experts_per_token"),
+)
 # A decoder has at most this many times the parameters that its sizes imply.
 _MOST_EXTRA = 3
 
@@ -106,14 +112,11 @@ class Decoder(Spec):
 
     @model_validator(mode="after")
     def _in_pairs(self) -> Decoder:
-        if (self.key_value_rank is None) != (self.rope_size is None):
-            raise ValueError("should have both key_value_rank and rope_size, or neither")
-        if (self.window is None) != (self.windowed_layers is None):
-            raise ValueError("should have both window and windowed_layers, or neither")
+        for first, second in _PAIRS:
+            if (getattr(self, first) is None) != (getattr(self, second) is None):
+                raise ValueError(f"should have both {first} and {second}, or neither")
         if (self.windowed_layers or 0) > self.layers:
             raise ValueError(f"should have windowed_layers of at most {self.layers}")
-        if (self.experts is None) != (self.experts_per_token is None):
-            raise ValueError("should have both experts and experts_per_token, or neither")
         if (self.experts_per_token or 0) > (self.experts or 0):
             raise ValueError(f"should have experts_per_token of at most {self.experts}")
         return self

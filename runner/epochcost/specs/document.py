@@ -7,13 +7,11 @@ from __future__ import annotations
 
 import re
 import stat
-from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from functools import cache, lru_cache
-from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -76,22 +74,25 @@ def offset_position(text: str, offset: int) -> Position:
 
 def key_position(text: str, path: KeyPath) -> Position:
     """The position of a key in a TOML text; if the key is missing, the position of its table."""
-    places = key_positions(text)
+    places = key_places(text)
     while path and path not in places:
         path = path[:-1]
-    return places.get(path, START)
+    if not path:
+        return START
+    row, column = places[path]
+    line = text.encode().split(b"\n")[row]
+    return Position(row + 1, len(line[:column].decode()) + 1)
 
 
 @lru_cache(maxsize=8)
-def key_positions(text: str) -> Mapping[KeyPath, Position]:
-    """The first position of each key, and of each item of an array, in a TOML text."""
-    source = text.encode()
-    collector = _KeyPositionCollector(source.split(b"\n"))
+def key_places(text: str) -> Mapping[KeyPath, tree_sitter.Point]:
+    """The row and byte column, from 0, at which each key and each item of an array first occurs."""
+    collector = _KeyCollector()
     # A loop instead of recursion, since tables may nest deeper than Python's stack.
-    pending: list[_Placed] = [(_parser().parse(source).root_node, ())]
+    pending: list[_Placed] = [(_parser().parse(text.encode()).root_node, ())]
     while pending:
         pending.extend(reversed([*collector.record_keys(*pending.pop())]))
-    return MappingProxyType(collector.positions)
+    return MappingProxyType(collector.places)
 
 
 @cache
@@ -99,20 +100,18 @@ def _parser() -> tree_sitter.Parser:
     return tree_sitter.Parser(tree_sitter.Language(tree_sitter_toml.language()))
 
 
-class _KeyPositionCollector:
-    def __init__(self, lines: list[bytes]) -> None:
-        self.positions: dict[KeyPath, Position] = {}
-        self._lines = lines
+class _KeyCollector:
+    def __init__(self) -> None:
+        self.places: dict[KeyPath, tree_sitter.Point] = {}
         self._items: Counter[KeyPath] = Counter()
-        self._offsets_by_row: dict[int, Sequence[int]] = {}
 
     def record_keys(self, node: tree_sitter.Node, path: KeyPath) -> Iterator[_Placed]:
-        """Record the positions of the keys or items of ``node``; yield its children to visit."""
+        """Record the places of the keys or items of ``node``; yield its children to visit."""
         match node.type:
             case "array":
                 items = (child for child in node.named_children if child.type not in _NOT_ITEMS)
                 for index, item in enumerate(items):
-                    yield self._record_position(item, (*path, index))
+                    yield self._record_place(item, (*path, index))
                 return
             case "pair":
                 _, path = self._record_key_parts(node, path)
@@ -121,44 +120,26 @@ class _KeyPositionCollector:
             case "table_array_element":
                 key, path = self._record_key_parts(node, ())
                 self._items[path] += 1
-                _, path = self._record_position(key, self._latest_item(path))
+                _, path = self._record_place(key, self._latest_item(path))
         yield from ((child, path) for child in node.named_children if child.type not in _KEYS)
 
     def _record_key_parts(self, node: tree_sitter.Node, path: KeyPath) -> _Placed:
-        """Record the position of each part of a key such as ``a.b.c``; return the node of ``c``."""
-        keys = (child for child in node.named_children if child.type in _KEYS)
-        for part in chain.from_iterable(map(_parts, keys)):
-            node, path = self._record_position(part, (*self._latest_item(path), _decoded(part)))
+        """Record the place of each part of a key such as ``a.b.c``; return the node of ``c``."""
+        pending = [child for child in node.named_children if child.type in _KEYS]
+        while pending:
+            part, *pending = pending
+            if part.type == "dotted_key":
+                pending = part.named_children + pending
+            else:
+                node, path = self._record_place(part, (*self._latest_item(path), _decoded(part)))
         return node, path
 
     def _latest_item(self, path: KeyPath) -> KeyPath:
         return (*path, self._items[path] - 1) if self._items[path] else path
 
-    def _record_position(self, node: tree_sitter.Node, path: KeyPath) -> _Placed:
-        row, column = node.start_point
-        characters = column - bisect_left(self._continuation_byte_offsets(row), column)
-        self.positions.setdefault(path, Position(row + 1, characters + 1))
+    def _record_place(self, node: tree_sitter.Node, path: KeyPath) -> _Placed:
+        self.places.setdefault(path, node.start_point)
         return node, path
-
-    def _continuation_byte_offsets(self, row: int) -> Sequence[int]:
-        # Computed once a line, because a line may be long.
-        if row not in self._offsets_by_row:
-            line = self._lines[row]
-            inner = (
-                () if line.isascii() else [i for i, byte in enumerate(line) if byte >> 6 == 0b10]
-            )
-            self._offsets_by_row[row] = inner
-        return self._offsets_by_row[row]
-
-
-def _parts(key: tree_sitter.Node) -> Iterator[tree_sitter.Node]:
-    pending = [key]
-    while pending:
-        node = pending.pop()
-        if node.type == "dotted_key":
-            pending.extend(reversed(node.named_children))
-        else:
-            yield node
 
 
 def _decoded(key: tree_sitter.Node) -> str:

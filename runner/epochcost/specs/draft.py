@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
 import tomli
 import tomlkit
+from tomlkit.exceptions import ConvertError
 from tomlkit.items import Item
 
 from epochcost.errors import InputError, SpecError, UsageError
@@ -18,7 +19,7 @@ from epochcost.specs.catalogue import KINDS, SINGULAR
 from epochcost.specs.document import display_path
 from epochcost.specs.findings import validate
 from epochcost.specs.loader import FOLDER, check_paths
-from epochcost.specs.schema import Schema, schema_of
+from epochcost.specs.schema import schema_of
 from epochcost.units import parse_share, plain
 
 # The folder of a project in which `epochcost schema` writes the schemas.
@@ -105,51 +106,16 @@ def draft_spec(kind: str, values: Mapping[str, Any]) -> str:
         raise InputError("\n".join(f"{where}: {finding}" for finding in judged))
     ordered = {key: values[key] for key in ordered_keys_of(KINDS[kind]) if key in values}
     schema = f"../../{SCHEMAS.as_posix()}/{SINGULAR[kind]}.json"
-    return f"#:schema {schema}\n{_toml(kind, ordered)}"
+    return f"#:schema {schema}\n{tomlkit.dumps(ordered)}"
 
 
-def _toml(kind: str, values: Mapping[str, Any]) -> str:
-    schema = schema_of(kind)
-    tables = {key: value for key, value in values.items() if _is_table(schema, key)}
-    lines = _toml_lines({key: value for key, value in values.items() if key not in tables})
-    for key, value in tables.items():
-        if isinstance(value, Mapping):
-            lines += ["", f"[{key}]", *_toml_lines(value)]
-        else:
-            for item in value:
-                lines += ["", f"[[{key}]]", *_toml_lines(item)]
-    return "\n".join(lines) + "\n"
+def _encoded(value: object) -> Item:
+    if isinstance(value, Decimal):
+        return tomlkit.value(f"{value:f}")
+    raise ConvertError
 
 
-def _toml_lines(table: Mapping[str, Any]) -> list[str]:
-    # Names of a graph's dimensions, such as `image[2]`, need quotes.
-    return [
-        f"{tomlkit.key(key).as_string()} = {_toml_value(value)}"
-        for key, value in table.items()
-        if value is not None
-    ]
-
-
-def _is_table(schema: Schema, key: str) -> bool:
-    inner = schema["properties"].get(key, {})
-    return "properties" in inner.get("items", inner)
-
-
-def _toml_value(value: Any) -> str:
-    match value:
-        case bool():
-            return str(value).lower()
-        case Decimal():
-            return f"{value:f}"
-        case int() | float() | dt.date():
-            return str(value)
-        case str():
-            return tomlkit.item(value).as_string()
-        case Mapping():
-            return f"{{ {', '.join(_toml_lines(value))} }}"
-        case Sequence():
-            return f"[{', '.join(map(_toml_value, value))}]"
-    raise TypeError(f"expected a value of TOML, got {type(value).__name__}")
+tomlkit.register_encoder(_encoded)
 
 
 def successor(text: str, changed: Mapping[str, str | int | Decimal | dt.date | None]) -> str:

@@ -126,7 +126,7 @@ def _key_path_in_file(detail: ErrorDetails, table: Mapping[str, Any]) -> KeyPath
 
 def _holds(value: Any, part: str | int) -> bool:
     if isinstance(part, int):
-        return isinstance(value, list) and part < len(value)
+        return isinstance(value, list | tuple) and part < len(value)
     return isinstance(value, dict) and part in value
 
 

@@ -39,8 +39,8 @@ from epochcost.specs.references import (
     FILE_KEYS,
     JudgeGraph,
     Neighbours,
+    by_kind_and_id,
     cross_check,
-    neighbours,
 )
 from epochcost.specs.wording import KeyPath, describe, printable, suggest_or_list
 
@@ -79,10 +79,7 @@ def _specs_folder_of(path: Path) -> Path:
     for folder in (path, *path.parents):
         if folder.name == FOLDER:
             return folder
-    folder = path if path.is_dir() else path.parent
-    # A folder of specs with another name has folders of kinds.
-    is_kind = folder.name in KINDS and not (folder.parent / FOLDER).is_dir()
-    return folder.parent if is_kind else folder
+    return path
 
 
 def walk(tree: Path) -> Iterator[SpecFile | Fault]:
@@ -227,7 +224,10 @@ def _load_specs(specs_folder: Path, judge_graph: JudgeGraph | None = None) -> _L
         except SpecError as error:
             unseen.add(file.kind)
             faults.extend(error.faults)
-    context = neighbours(documents, _graphs_beside(specs_folder), unseen, judge_graph)
+    graphs = specs_folder.parent / "models"
+    context = Neighbours(
+        by_kind_and_id(documents), graphs if graphs.is_dir() else None, unseen, judge_graph
+    )
     specs = []
     for document in documents:
         spec, findings = _validate_document(document, context)
@@ -371,11 +371,6 @@ def _validate_document(
     if next(cross_findings, None) is not None:
         findings = (*findings, Finding((), "more faults between specs: correct these first"))
     return None if isinstance(judged, tuple) else judged, findings
-
-
-def _graphs_beside(tree: Path) -> Path | None:
-    folder = tree.parent / "models"
-    return folder if tree.name == FOLDER and folder.is_dir() else None
 
 
 def _of_kind(specs: Iterable[_PlacedSpec], kind: type[SpecT]) -> list[SpecT]:

@@ -260,8 +260,6 @@ class Price(PricedSpec):
                 "should have no components, interruptions, credit, start or "
                 "maximum_lifetime_seconds with [owned]"
             )
-        if self.valid_until is not None and self.valid_until < self.as_of:
-            raise ValueError("should have valid_until on or after as_of")
         return self
 
     @property
@@ -353,7 +351,7 @@ def figure_at(table: Mapping[str, Any], path: KeyPath) -> Decimal:
         if isinstance(step, str):
             value = value.get(step) if isinstance(value, Mapping) else None
         else:
-            value = value[step] if isinstance(value, list) and step < len(value) else None
+            value = value[step] if isinstance(value, list | tuple) and step < len(value) else None
     if isinstance(value, int | Decimal) and not isinstance(value, bool):
         return Decimal(value)
     *around, last = [step for step in path if isinstance(step, str)]
@@ -391,16 +389,8 @@ def with_value(price: Price, path: str, value: Decimal) -> Price:
 
 
 def _table_for_path(price: Price, path: KeyPath) -> dict[str, Any]:
-    table: dict[str, Any] = _mutable_copy(price.model_dump(exclude_none=True))
+    table = price.model_dump(exclude_none=True)
     # The price may only name its billing rule, which has the value at the path.
     if len(path) > 1 and path[0] == "billing":
         table["billing"] = price.billing_rule.model_dump()
     return table
-
-
-def _mutable_copy(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _mutable_copy(item) for key, item in value.items()}
-    if isinstance(value, tuple):
-        return [_mutable_copy(item) for item in value]
-    return value

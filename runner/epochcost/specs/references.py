@@ -7,15 +7,17 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from decimal import Decimal
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from pydantic import ValidationError
 
 from epochcost.specs.base import ordered_keys_of
 from epochcost.specs.catalogue import KINDS
 from epochcost.specs.document import Document, display_path
 from epochcost.specs.findings import Finding
-from epochcost.specs.price import figure_at, key_path
+from epochcost.specs.price import Range, figure_at, key_path
 from epochcost.specs.wording import KeyPath, describe, suggest_or_list
 
 # In a pattern of keys, this part matches every item of an array.
@@ -86,17 +88,14 @@ class Neighbours(NamedTuple):
         return documents[0].table if documents else {}
 
 
-def neighbours(
+def by_kind_and_id(
     documents: Iterable[Document],
-    graphs: Path | None,
-    unseen: Collection[str],
-    judge: JudgeGraph | None,
-) -> Neighbours:
-    """Group parsed specs by kind and id, for cross-checks; keep the other arguments with them."""
-    by_kind: dict[str, dict[str, list[Document]]] = {kind: defaultdict(list) for kind in KINDS}
+) -> Mapping[str, Mapping[str, Sequence[Document]]]:
+    """Group parsed specs by their kind, and the specs of a kind by their id."""
+    grouped: dict[str, dict[str, list[Document]]] = {kind: defaultdict(list) for kind in KINDS}
     for document in documents:
-        by_kind[document.kind][document.id].append(document)
-    return Neighbours(by_kind, graphs, unseen, judge)
+        grouped[document.kind][document.id].append(document)
+    return grouped
 
 
 def cross_check(document: Document, context: Neighbours) -> Iterator[Finding]:
@@ -107,7 +106,7 @@ def cross_check(document: Document, context: Neighbours) -> Iterator[Finding]:
         if reference.holder == document.kind and reference.kind not in context.unseen:
             yield from _dangling(document, reference, context)
     for key in FILE_KEYS.get(document.kind, ()):
-        yield from _missing_file(document, key)
+        yield from _missing_file(document, key, document.path.parent, "*.csv")
     match document.kind:
         case "models":
             yield from _wrong_graph(document, context)
@@ -119,8 +118,6 @@ def cross_check(document: Document, context: Neighbours) -> Iterator[Finding]:
 
 
 def _duplicates(document: Document, context: Neighbours) -> Iterator[Finding]:
-    if not isinstance(document.table.get("id"), str):
-        return
     twins = context.documents[document.kind][document.id]
     duplicate = next((twin for twin in twins if twin is not document), None)
     if duplicate is not None:
@@ -153,13 +150,11 @@ def _unknown_unconfirmed(document: Document) -> Iterator[Finding]:
 
 def _wrong_graph(document: Document, context: Neighbours) -> Iterator[Finding]:
     name, graphs = document.table.get("graph"), context.graphs
-    if graphs is None or not isinstance(name, str) or "/" in name or "\0" in name:
+    if graphs is None or not isinstance(name, str):
         return
-    files = {path.name for path in graphs.glob("*.onnx")}
-    if name not in files:
-        demand = f"should be a file in {display_path(graphs)}/"
-        yield Finding(("graph",), f"{demand}, got {describe(name)}{suggest_or_list(name, files)}")
-    elif context.judge and (wrong := context.judge(graphs / name, document.table)):
+    missing = [*_missing_file(document, "graph", graphs, "*.onnx")]
+    yield from missing
+    if not missing and context.judge and (wrong := context.judge(graphs / name, document.table)):
         yield wrong
 
 
@@ -182,23 +177,17 @@ def _ranges_of_no_figure(document: Document) -> Iterator[Finding]:
         except ValueError as error:
             yield Finding(("ranges", key), str(error))
             continue
-        low, high = (ends.get("low"), ends.get("high")) if isinstance(ends, dict) else (None, None)
-        numbers = [
-            Decimal(number) for number in (low, figure, high) if isinstance(number, int | Decimal)
-        ]
-        finite = len(numbers) == 3 and all(number.is_finite() for number in numbers)
-        if finite and numbers != sorted(numbers):
-            demand = f"should include the declared value, {figure}"
-            yield Finding(("ranges", key), f"{demand}, got {low} to {high}")
+        with suppress(ValidationError):
+            declared = Range.model_validate(ends)
+            if figure.is_finite() and not declared.low <= figure <= declared.high:
+                demand = f"should include the declared value, {figure}"
+                yield Finding(("ranges", key), f"{demand}, got {declared.low} to {declared.high}")
 
 
-def _missing_file(document: Document, key: str) -> Iterator[Finding]:
-    name = document.table.get(key)
-    if not isinstance(name, str) or "/" in name or "\0" in name:
-        return
-    files = {path.name for path in document.path.parent.glob("*.csv")}
-    if name not in files:
-        demand = f"should be a file in {display_path(document.path.parent)}/"
+def _missing_file(document: Document, key: str, folder: Path, pattern: str) -> Iterator[Finding]:
+    name, files = document.table.get(key), {path.name for path in folder.glob(pattern)}
+    if isinstance(name, str) and name not in files:
+        demand = f"should be a file in {display_path(folder)}/"
         yield Finding((key,), f"{demand}, got {describe(name)}{suggest_or_list(name, files)}")
 
 

@@ -248,9 +248,7 @@ class Linear(Spec):
     """A linear rise of the learning rate, then a linear fall until the last step (BERT)."""
 
     name: Literal["linear"] = key("The schedule.")
-    warm_up_steps: Annotated[int, Field(ge=0, le=10**9)] = key(
-        "Steps in which the learning rate rises.", 10000, default=0
-    )
+    warm_up_steps: WarmUpSteps = 0
     final_factor: Share = key(
         "Factor of the optimizer's learning rate at the last step.", 0, default=Decimal(0)
     )
