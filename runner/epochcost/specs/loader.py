@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import islice, permutations
+from itertools import chain, islice, permutations
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -19,7 +18,7 @@ from typing import Any, NamedTuple
 import epochcost
 from epochcost.errors import Fault, InputError, SpecError
 from epochcost.specs.api import ApiPrice, ApiTable
-from epochcost.specs.base import NamedSpec, SpecT
+from epochcost.specs.base import NamedSpec, PricedSpec, SpecT
 from epochcost.specs.catalogue import (
     FORMER,
     KINDS,
@@ -32,7 +31,7 @@ from epochcost.specs.document import Document, display_path, read
 from epochcost.specs.findings import MOST_FINDINGS, Finding, validate
 from epochcost.specs.hardware import Device, Hardware, accelerator_doubts, device_doubts
 from epochcost.specs.price import Price
-from epochcost.specs.prices.api_table import api_doubts, read_api_prices
+from epochcost.specs.prices.api_table import ApiRow, api_doubts, read_api_prices
 from epochcost.specs.prices.doubts import owned_doubts, rented_doubts
 from epochcost.specs.published import Published
 from epochcost.specs.references import (
@@ -51,9 +50,10 @@ _DEMAND = f"expected .toml files in folders {', '.join(f'{FOLDER}/{kind}' for ki
 _REMEDY = f"run this in the folder with {FOLDER}/ and models/"
 
 
-_PlacedSpec = tuple[Document, NamedSpec]
-# A price of an API, and a function that makes a fault at the price's place.
-_PlacedApi = tuple[ApiPrice, Callable[[Finding], Fault]]
+# A spec, and its file or its row in a table of token prices.
+_PlacedSpec = tuple[Document | ApiRow, NamedSpec]
+# Findings about each spec, by its class and id.
+_Findings = dict[tuple[type[NamedSpec], str], list[Finding]]
 
 
 class SpecFile(NamedTuple):
@@ -157,7 +157,6 @@ class CheckReport:
 class _Loaded(NamedTuple):
     files: tuple[SpecFile, ...]
     specs: tuple[_PlacedSpec, ...]
-    apis: tuple[ApiPrice, ...]
     faults: tuple[Fault, ...]
     doubts: tuple[Fault, ...]
 
@@ -172,12 +171,17 @@ def load_catalogue(root: Path) -> Catalogue:
         raise SpecError(_as_shown(loaded.faults))
     if not loaded.files:
         raise InputError(f"{display_path(tree)}: {_DEMAND}, found no spec there")
-    files = {f"{document.kind}/{spec.id}": document.path for document, spec in loaded.specs}
+    files = {
+        f"{place.kind}/{spec.id}": place.path
+        for place, spec in loaded.specs
+        if isinstance(place, Document)
+    }
     specs: dict[str, Any] = {
         name.replace("-", "_"): _by_id(_of_kind(loaded.specs, kind)) for name, kind in KINDS.items()
     }
-    specs["apis"] = _by_id(loaded.apis)
-    specs["hardware"] = with_distinct_names(specs["hardware"])
+    devices = {name: device for device in specs["devices"].values() for name in device.names}
+    machines = (machine.completed(devices) for machine in specs["hardware"].values())
+    specs["hardware"] = with_distinct_names(_by_id(machines))
     return Catalogue(root=root, files=MappingProxyType(files), **specs)
 
 
@@ -228,19 +232,25 @@ def _load_specs(specs_folder: Path, judge_graph: JudgeGraph | None = None) -> _L
     context = Neighbours(
         by_kind_and_id(documents), graphs if graphs.is_dir() else None, unseen, judge_graph
     )
-    specs = []
+    specs: list[_PlacedSpec] = []
     for document in documents:
         spec, findings = _validate_document(document, context)
         faults.extend(map(document.fault, findings))
         if spec and not findings:
             specs.append((document, spec))
-    model_ids = None if "models" in unseen else context.documents["models"]
-    apis, faults_of_tables = _placed_apis(specs, model_ids)
-    faults += faults_of_tables
     faults.extend(_shared_device_names(specs))
-    judged, sound, doubts = _with_doubts_marked(specs, apis)
+    for row in _api_rows(specs, None if "models" in unseen else context.documents["models"]):
+        if isinstance(row, Fault):
+            faults.append(row)
+        else:
+            specs.append((row, row.price))
+    findings_of = _implausible_values(specs)
+    doubts = [
+        place.fault(each) for place, spec in specs for each in findings_of[type(spec), spec.id]
+    ]
+    marked = ((place, _marked(spec, findings_of[type(spec), spec.id])) for place, spec in specs)
     doubts += _unnamed_csv_files(specs_folder, documents, FILE_KEYS.keys() - unseen)
-    return _Loaded(files, judged, sound, tuple(faults), tuple(doubts))
+    return _Loaded(files, tuple(marked), tuple(faults), tuple(doubts))
 
 
 def _unnamed_csv_files(
@@ -260,95 +270,65 @@ def _unnamed_csv_files(
 
 
 def _shared_device_names(specs: Iterable[_PlacedSpec]) -> Iterator[Fault]:
-    holders: dict[str, list[tuple[Document, KeyPath]]] = defaultdict(list)
-    for document, spec in specs:
+    holders: dict[str, list[tuple[Document | ApiRow, KeyPath]]] = defaultdict(list)
+    for place, spec in specs:
         for name, key in spec.names.items() if isinstance(spec, Device) else ():
-            holders[name].append((document, key))
+            holders[name].append((place, key))
     for name, places in holders.items():
-        for (document, key), (other, other_key) in permutations(places, 2):
+        for (place, key), (other, other_key) in permutations(places, 2):
             got = f"got {describe(name)}, as in {other.place(other_key)}"
-            yield document.fault(Finding(key, f"should be the name of one device only, {got}"))
+            yield place.fault(Finding(key, f"should be the name of one device only, {got}"))
 
 
-def _with_doubts_marked(
-    specs: Sequence[_PlacedSpec], apis: Sequence[_PlacedApi]
-) -> tuple[tuple[_PlacedSpec, ...], tuple[ApiPrice, ...], list[Fault]]:
-    """Mark the implausible prices; return all specs, the prices of APIs, and the doubts."""
-    hardware = _by_id(_of_kind(specs, Hardware))
-    prices = (price for price in _of_kind(specs, Price) if price.hardware in hardware)
-    rented, tokens = rented_doubts(prices, hardware), api_doubts(api for api, _ in apis)
-    doubts = [fault(tokens[api.id]) for api, fault in apis if api.id in tokens]
-    judged: list[_PlacedSpec] = []
+def _marked(spec: NamedSpec, doubts: Iterable[Finding]) -> NamedSpec:
+    """A copy of a price that has its ``doubts``; any other spec."""
+    reason = "; ".join(doubt.message for doubt in doubts)
+    return spec.doubted(reason) if isinstance(spec, PricedSpec) and reason else spec
+
+
+def _implausible_values(specs: Sequence[_PlacedSpec]) -> _Findings:
+    """Find the implausible values of prices, machines and devices."""
+    findings: _Findings = defaultdict(list)
     devices = {name: device for device in _of_kind(specs, Device) for name in device.names}
-    doubts += _device_doubts(specs)
-    sources = _of_kind(specs, Published)
-    timed = {timing.hardware for source in sources for timing in source.timings}
-    for document, spec in specs:
-        if isinstance(spec, Hardware):
-            chips = accelerator_doubts(spec, devices, timed=spec.id in timed)
-            doubts += map(document.fault, chips)
-            # Add the compute capabilities of GPUs.
-            spec = spec.completed(devices)  # noqa: PLW2901
-        if isinstance(spec, Price) and spec.id in rented:
-            parts = (("amount", spec.amount), ("commitment", spec.commitment))
-            key = next((name for name, paid in parts if paid is not None), "components")
-            doubts.append(document.fault(Finding((key,), rented[spec.id])))
-            spec = spec.doubted(rented[spec.id])  # noqa: PLW2901
-        elif isinstance(spec, Price) and spec.owned and spec.hardware in hardware:
-            units = [*owned_doubts(spec, hardware[spec.hardware])]
-            doubts += map(document.fault, units)
-            spec = spec.doubted("; ".join(map(str, units)))  # noqa: PLW2901
-        judged.append((document, spec))
-    sound = (api.doubted(str(tokens[api.id])) if api.id in tokens else api for api, _ in apis)
-    return tuple(judged), tuple(sound), doubts
-
-
-def _device_doubts(specs: Sequence[_PlacedSpec]) -> Iterator[Fault]:
-    documents = {spec.id: document for document, spec in specs if isinstance(spec, Device)}
     for device, finding in device_doubts(_of_kind(specs, Device)):
-        yield documents[device.id].fault(finding)
-
-
-def _placed_apis(
-    specs: Iterable[_PlacedSpec], model_ids: Collection[str] | None
-) -> tuple[tuple[_PlacedApi, ...], list[Fault]]:
-    """The prices of single APIs and of CSV tables of APIs, and the tables' faults."""
-    apis: dict[str, _PlacedApi] = {
-        spec.id: (spec, document.fault) for document, spec in specs if isinstance(spec, ApiPrice)
-    }
-    faults: list[Fault] = []
-    for table in _tables_of_apis(specs).values():
-        faults.extend(_add_table_rows(table, apis, model_ids))
-    return tuple(apis.values()), faults
+        findings[Device, device.id].append(finding)
+    timed = {row.hardware for source in _of_kind(specs, Published) for row in source.timings}
+    hardware = _by_id(_of_kind(specs, Hardware))
+    for machine in hardware.values():
+        chips = accelerator_doubts(machine, devices, timed=machine.id in timed)
+        findings[Hardware, machine.id].extend(chips)
+    prices = [price for price in _of_kind(specs, Price) if price.hardware in hardware]
+    for price in prices:
+        findings[Price, price.id].extend(owned_doubts(price, hardware[price.hardware]))
+    for name, reason in rented_doubts(prices, hardware).items():
+        findings[Price, name].append(reason)
+    for name, reason in api_doubts(_of_kind(specs, ApiPrice)).items():
+        findings[ApiPrice, name].append(reason)
+    return findings
 
 
 def _tables_of_apis(specs: Iterable[_PlacedSpec]) -> dict[Path, Path]:
     """The CSV file of each spec of a table of APIs, by the path of the spec."""
     return {
-        document.path: document.path.with_name(spec.table)
-        for document, spec in specs
+        place.path: place.path.with_name(spec.table)
+        for place, spec in specs
         if isinstance(spec, ApiTable)
     }
 
 
-def _add_table_rows(
-    path: Path, apis: dict[str, _PlacedApi], model_ids: Collection[str] | None
-) -> Iterator[Fault]:
-    """Add the prices in a CSV table of APIs to ``apis``; yield the table's faults."""
-    for row in read_api_prices(path, model_ids):
-        if isinstance(row, Fault):
+def _api_rows(
+    specs: Sequence[_PlacedSpec], model_ids: Collection[str] | None
+) -> Iterator[ApiRow | Fault]:
+    """The rows of the CSV tables of APIs, and their faults, such as the id of another API."""
+    places = {spec.id: place for place, spec in specs if isinstance(spec, ApiPrice)}
+    tables = _tables_of_apis(specs).values()
+    for row in chain.from_iterable(read_api_prices(path, model_ids) for path in tables):
+        if isinstance(row, Fault) or (first := places.setdefault(row.price.id, row)) is row:
             yield row
-        elif row.price.id in apis:
-            first = apis[row.price.id][1](Finding(("id",), ""))
-            got = f"got {row.price.id}, as in {display_path(first.path)}:{first.line}"
-            demand = "provider and name: should differ from those of every other API"
-            yield Fault(path, row.line, 1, f"{demand}, {got}: delete one of the two")
         else:
-            apis[row.price.id] = row.price, partial(_row_fault, path, row.line)
-
-
-def _row_fault(path: Path, line: int, finding: Finding) -> Fault:
-    return Fault(path, line, 1, str(finding))
+            got = f"got {row.price.id}, as in {first.place(('id',))}"
+            demand = "provider and name: should differ from those of every other API"
+            yield row.fault(Finding((), f"{demand}, {got}: delete one of the two"))
 
 
 def _validate_document(

@@ -29,7 +29,7 @@ from epochcost.specs.document import display_path
 from epochcost.specs.findings import Finding, validate
 from epochcost.specs.prices.doubts import FEWEST_OTHERS, short
 from epochcost.specs.prices.tables import PRINTED
-from epochcost.specs.wording import describe, suggest_or_list
+from epochcost.specs.wording import KeyPath, describe, suggest_or_list
 
 _LONG = "long"
 COLUMNS = (
@@ -77,10 +77,19 @@ MOST_CHANGE = Decimal(5)
 
 
 class ApiRow(NamedTuple):
-    """A valid row of a table of token prices: an API's price, and the row's line number."""
+    """A valid row of a table of token prices: its table and line, and the API's price."""
 
+    path: Path
     line: int
     price: ApiPrice
+
+    def fault(self, finding: Finding) -> Fault:
+        """The fault of this row that ``finding`` describes."""
+        return Fault(self.path, self.line, 1, str(finding))
+
+    def place(self, _: KeyPath) -> str:
+        """The position of this row as text for messages: ``path:line:col``."""
+        return f"{display_path(self.path)}:{self.line}:1"
 
 
 def read_api_prices(path: Path, models: Collection[str] | None) -> Iterator[ApiRow | Fault]:
@@ -97,7 +106,7 @@ def read_api_prices(path: Path, models: Collection[str] | None) -> Iterator[ApiR
                 if isinstance(part, str):
                     yield Fault(path, row.line, 1, part)
                 else:
-                    yield ApiRow(row.line, part)
+                    yield ApiRow(path, row.line, part)
     except SpecError as error:
         yield from (replace(fault, path=path) for fault in error.faults)
 

@@ -47,7 +47,7 @@ _SHORT = Context(prec=4)
 
 def rented_doubts(
     prices: Iterable[Price], hardware: Mapping[str, Hardware], judged: Collection[str] | None = None
-) -> dict[str, str]:
+) -> dict[str, Finding]:
     """The reasons why prices of rented machines are implausible, by the id of the price.
 
     ``judged`` are the ids of the prices that may be reported; None means all. Prices that
@@ -58,7 +58,7 @@ def rented_doubts(
         for price in prices
         if (rent := _hourly_rent(price, hardware[price.hardware]))
     }
-    doubts: dict[str, str] = {}
+    doubts: dict[str, Finding] = {}
     while True:
         market = _RentMarket(listed.values())
         reasons = {
@@ -74,8 +74,13 @@ def rented_doubts(
         newest = dict(sorted((price.hardware, price.as_of) for price in worst))
         for price in worst:
             if price.as_of == newest[price.hardware]:
-                doubts[price.id] = "; ".join(reasons[price.id])
+                doubts[price.id] = Finding((_main_part(price),), "; ".join(reasons[price.id]))
                 del listed[price.id]
+
+
+def _main_part(price: Price) -> str:
+    parts = {"amount": price.amount, "commitment": price.commitment}
+    return next((name for name, paid in parts.items() if paid is not None), "components")
 
 
 def owned_doubts(price: Price, machine: Hardware) -> Iterator[Finding]:

@@ -79,7 +79,10 @@ def new_specs(
     prices |= {spec.spec.id: spec.spec for spec in specs}
     judged = {spec.spec.id for spec in specs}
     doubts = rented_doubts(prices.values(), catalogue.hardware, judged)
-    return tuple(replace(spec, doubt=doubts.get(spec.spec.id, "")) for spec in specs)
+    return tuple(
+        replace(spec, doubt=doubts[spec.spec.id].message) if spec.spec.id in doubts else spec
+        for spec in specs
+    )
 
 
 def _is_due_for_renewal(price: MatchedPrice, catalogue: Catalogue, request: ImportRequest) -> bool:
