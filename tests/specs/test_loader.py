@@ -91,8 +91,8 @@ BROKEN = [
      "6:13: billing.increment_seconds: should be at least 0, got -1"),
     (PRICE, "0.90", "0.90\nbilling = { increment_seconds = 1e-9 }",
      "6:13: billing.increment_seconds: should be 0, or at least 0.001, got 1e-9"),
-    (PRICE, "0.90", '0.90\ncurrency = "usd"', "6:1: currency: should be a currency of three "
-     'capitals, such as USD, got "usd"'),
+    (PRICE, "0.90", '0.90\ncurrency = "usd"', "6:1: currency: should be a currency of ISO 4217, "
+     'such as USD, got "usd"'),
     (HARDWARE, '"A box"', '" "', '2:1: name: should not be empty, got " "'),
     (HARDWARE, '"Us"', '"Us "', "3:1: provider: should have no space at its start or end, got "
      '"Us "'),

@@ -18,7 +18,7 @@ from decimal import (
 )
 
 from epochcost.errors import InputError
-from epochcost.specs.reference_data import ISO_4217
+from epochcost.specs.base import ISO_4217
 
 # Amounts up to LARGEST with 18 decimals, times a million machines, fit into CONTEXT's 60 digits.
 QUANTUM = Decimal("1e-18")

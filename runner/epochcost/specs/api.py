@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 from decimal import Decimal
 from typing import Annotated
 
@@ -10,24 +9,17 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from epochcost.specs.base import (
     Identifier,
-    NamedSpec,
     NonNegative,
-    Notes,
-    PastDay,
     Percentage,
     PositiveInt,
     PricedSpec,
-    Source,
+    SourcedSpec,
     Spec,
     TableName,
     Text,
-    Unconfirmed,
     key,
     optional,
-    render_flaw,
 )
-from epochcost.specs.reference_data import Currency
-from epochcost.units import price_age
 
 MILLION = 1_000_000
 
@@ -77,30 +69,19 @@ class LongPrompts(TokenPrices):
     above_tokens: PositiveInt = key("Longest prompt at the usual prices, in tokens.", 200000)
 
 
-# A base class of its own, so that these keys come first in `ApiPrice`.
-class _ModelOfProvider(PricedSpec):
+class ApiPrice(TokenPrices, PricedSpec):
+    """A provider's prices of a model, per million tokens of prompts and of answers."""
+
     name: Text = key("Name of the model at the provider.", "gpt-4o-mini")
-    provider: Text = key("Company that serves the model.", "OpenAI")
     model: Identifier | None = optional(
         "The model of the same size in specs/models, by id.", "llama-3.1-8b"
     )
-    currency: Currency = key("Code of the currency in ISO 4217.", "USD", default="USD")
-
-
-class ApiPrice(TokenPrices, _ModelOfProvider):
-    """A provider's prices of a model, per million tokens of prompts and of answers."""
-
     batch_percent: Annotated[Percentage, Field(lt=100)] = key(
         "Discount for batches of requests that are answered within a day, in percent.",
         50,
         default=Decimal(0),
     )
     long: LongPrompts | None = None
-    as_of: PastDay = key("The day on which the source states the prices.", "2025-10-20")
-    valid_until: dt.date | None = optional("The day on which the offer ended.")
-    source: Source
-    notes: Notes | None = None
-    unconfirmed: Unconfirmed = ()
 
     @field_validator("long")
     @classmethod
@@ -112,14 +93,9 @@ class ApiPrice(TokenPrices, _ModelOfProvider):
         return long
 
     @property
-    def age(self) -> str:
-        """The age of a price older than 60 days; empty for newer prices."""
-        return price_age(self.as_of)
-
-    @property
     def reservation(self) -> str:
         """Why lists put this price last: an ended offer or an implausible price; else empty."""
-        return render_flaw(self.valid_until, self.doubt)
+        return self.flaw
 
     def request(
         self,
@@ -140,7 +116,7 @@ class ApiPrice(TokenPrices, _ModelOfProvider):
         return cost * (1 - self.batch_percent / 100) if batch and self.batch_percent else cost
 
 
-class ApiTable(NamedSpec):
+class ApiTable(SourcedSpec):
     """The source of a CSV table of token prices, in which each row is the price of one API."""
 
     name: Text = key("Name of the source.", "models.dev")
@@ -149,5 +125,3 @@ class ApiTable(NamedSpec):
         "models-dev.csv",
     )
     licence: Text = key("Licence of the rows, as an SPDX identifier.", "MIT")
-    source: Source
-    notes: Notes | None = None

@@ -22,14 +22,13 @@ from pydantic import (
     GetCoreSchemaHandler,
     GetJsonSchemaHandler,
     PrivateAttr,
-    Strict,
     ValidationInfo,
     field_validator,
 )
 from pydantic_core import core_schema
 
 from epochcost.specs.wording import KeyPath, describe
-from epochcost.units import today
+from epochcost.units import price_age, today
 
 ItemT = TypeVar("ItemT")
 # No quantity of a spec (bytes, dollars, examples) is larger; products of two do not overflow.
@@ -64,6 +63,10 @@ def _not_vanishing(value: Decimal) -> Decimal:
     if value and abs(value) < SMALLEST:
         raise ValueError(f"should differ from 0 by at least {SMALLEST}")
     return value
+
+
+def _from_list(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
 
 
 @dataclass(frozen=True)
@@ -120,6 +123,25 @@ def _begun(day: dt.date) -> dt.date:
     return day
 
 
+# National currencies in ISO 4217 as of 2025, without funds, metals and test codes.
+_CODES = """
+    AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BRL BSD BTN BWP BYN BZD
+    CAD CDF CHF CLP CNY COP CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP
+    GMD GNF GTQ GYD HKD HNL HTG HUF IDR ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD
+    KYD KZT LAK LBP LKR LRD LSL LYD MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MYR MZN NAD NGN
+    NIO NOK NPR NZD OMR PAB PEN PGK PHP PKR PLN PYG QAR RON RSD RUB RWF SAR SBD SCR SDG SEK SGD SHP
+    SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD TWD TZS UAH UGX USD UYU UZS VED VES
+    VND VUV WST XAF XCD XCG XOF XPF YER ZAR ZMW ZWG
+    """
+ISO_4217 = frozenset(_CODES.split())
+
+
+def _iso_code(code: str) -> str:
+    if code not in ISO_4217:
+        raise ValueError("should be a currency of ISO 4217, such as USD")
+    return code
+
+
 def _percentage(value: Decimal) -> Decimal:
     if 0 < value < 1:
         raise ValueError("should be in percent, 0 or at least 1")
@@ -142,10 +164,11 @@ def distinct(of: Callable[[ItemT], Hashable]) -> AfterValidator:
 
 # A package's version, such as 1.20.1; it becomes the name of a folder.
 RELEASE = r"[0-9]{1,6}\.[0-9]{1,6}\.[0-9]{1,6}"
+FROM_LIST = BeforeValidator(_from_list)
 DISTINCT = distinct(lambda item: item)
 # A TOML array, read as a tuple. ``Choices`` has at least one item, and no item twice.
-Array = Annotated[tuple[ItemT, ...], Strict(strict=False)]
-Choices = Annotated[tuple[ItemT, ...], Strict(strict=False), Field(min_length=1), DISTINCT]
+Array = Annotated[tuple[ItemT, ...], FROM_LIST]
+Choices = Annotated[tuple[ItemT, ...], FROM_LIST, Field(min_length=1), DISTINCT]
 Identifier = Annotated[
     str,
     matching(
@@ -157,7 +180,6 @@ TableName = Annotated[
     str, matching(r"[a-z0-9][a-z0-9._-]{0,79}\.csv", "the name of a .csv file in the spec's folder")
 ]
 Text = Annotated[str, Field(max_length=2000), _LEGIBLE]
-Notes = Annotated[Text, key("Further remarks for readers.")]
 Source = Annotated[
     str,
     key(
@@ -187,17 +209,27 @@ Pue = Annotated[Positive, Field(ge=1, le=10)]
 PositiveInt = Annotated[int, Field(gt=0, le=LARGEST)]
 # A time in a trial: 11 days at most in seconds.
 TrialTime = Annotated[Positive, Field(le=1_000_000)]
-# Key paths of the spec whose values we could not check in a source, such as
-# `training.optimizer.epsilon`, without positions in arrays.
-Unconfirmed = Annotated[
-    Array[Text], key("Keys of this spec whose values we could not check in a source."), DISTINCT
-]
+Currency = Annotated[str, _Checked(_iso_code, "^([A-Z]{3})$")]
 
 
 class NamedSpec(Spec):
     """A spec that fills a whole TOML file and has an id."""
 
     id: Identifier = key("The name by which specs, commands and files refer to this spec.")
+    notes: Text | None = optional("Further remarks for readers.")
+
+
+class SourcedSpec(NamedSpec):
+    """A spec with numbers of a source.
+
+    ``unconfirmed`` has key paths such as ``training.optimizer.epsilon``, without positions in
+    arrays.
+    """
+
+    source: Source
+    unconfirmed: Annotated[Array[Text], DISTINCT] = key(
+        "Keys of this spec whose values we could not check in a source.", default=()
+    )
 
 
 SpecT = TypeVar("SpecT", bound=NamedSpec)
@@ -234,19 +266,18 @@ def _tables_in(annotation: Any) -> Iterator[type[Spec]]:
         yield from _tables_in(argument)
 
 
-def render_flaw(valid_until: dt.date | None, doubt: str) -> str:
-    """A remark on a price whose offer has ended or that has a ``doubt``; empty for other prices."""
-    if valid_until is not None and valid_until < today():
-        return "no longer offered"
-    return "doubted, see `epochcost check`" if doubt else ""
-
-
-class PricedSpec(NamedSpec):
+class PricedSpec(SourcedSpec):
     """A price, and the reason why it is implausible (``doubt``) if other prices contradict it."""
 
+    provider: Text = key("Company that offers this price.", "AWS EC2")
+    currency: Currency = key(
+        "Currency of every amount in this spec, by its code in ISO 4217.", "USD", default="USD"
+    )
+    as_of: PastDay = key("The day on which the source states the price.", "2026-11-01")
+    valid_until: dt.date | None = optional("Last day on which the price is valid.", "2017-10-01")
     _doubt: str = PrivateAttr("")
 
-    @field_validator("valid_until", check_fields=False)
+    @field_validator("valid_until")
     @classmethod
     def _not_before_its_day(cls, end: dt.date | None, info: ValidationInfo) -> dt.date | None:
         day = info.data.get("as_of")
@@ -258,6 +289,18 @@ class PricedSpec(NamedSpec):
     def doubt(self) -> str:
         """The reason why the price is implausible; empty if no other price contradicts it."""
         return self._doubt
+
+    @property
+    def age(self) -> str:
+        """The age of a price older than 60 days; empty for newer prices."""
+        return price_age(self.as_of)
+
+    @property
+    def flaw(self) -> str:
+        """Why nobody can buy at this price today; empty if it is offered and plausible."""
+        if self.valid_until is not None and self.valid_until < today():
+            return "no longer offered"
+        return "doubted, see `epochcost check`" if self.doubt else ""
 
     def doubted(self, reason: str) -> Self:
         """A copy of the price that is marked as implausible for the ``reason``."""

@@ -14,7 +14,6 @@ from tomlkit.exceptions import ConvertError
 from tomlkit.items import Item
 
 from epochcost.errors import InputError, SpecError, UsageError
-from epochcost.specs.base import ordered_keys_of
 from epochcost.specs.catalogue import KINDS, SINGULAR
 from epochcost.specs.document import display_path
 from epochcost.specs.findings import validate
@@ -104,7 +103,10 @@ def draft_spec(kind: str, values: Mapping[str, Any]) -> str:
     if isinstance(judged, tuple):
         where = f"new {SINGULAR[kind]}"
         raise InputError("\n".join(f"{where}: {finding}" for finding in judged))
-    ordered = {key: values[key] for key in ordered_keys_of(KINDS[kind]) if key in values}
+    spec = KINDS[kind]
+    # The keys of only this kind precede those of several kinds, such as `source`.
+    order = dict.fromkeys(("id", *spec.__annotations__, *spec.model_fields))
+    ordered = {key: values[key] for key in order if key in values}
     schema = f"../../{SCHEMAS.as_posix()}/{SINGULAR[kind]}.json"
     return f"#:schema {schema}\n{tomlkit.dumps(ordered)}"
 

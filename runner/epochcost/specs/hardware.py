@@ -12,14 +12,11 @@ from pydantic import Field, model_validator
 from epochcost.specs.base import (
     DISTINCT,
     Array,
-    NamedSpec,
-    Notes,
     Positive,
     PositiveInt,
-    Source,
+    SourcedSpec,
     Spec,
     Text,
-    Unconfirmed,
     key,
     matching,
     optional,
@@ -72,7 +69,7 @@ class Accelerator(Spec):
     power_watts: Positive | None = optional("Power limit of one device, in watts.", 300)
 
 
-class Hardware(NamedSpec):
+class Hardware(SourcedSpec):
     """A kind of machine: its CPUs, memory, accelerators and power."""
 
     name: Text = key("Name of the machine for people.", "AWS g6.xlarge (L4)")
@@ -90,9 +87,6 @@ class Hardware(NamedSpec):
     )
     accelerators: Array[Accelerator] = key("GPUs, with a table for each kind of GPU.", default=())
     detected: bool = key("Whether CPU, memory and GPUs are detected at run time.", default=False)
-    source: Source
-    notes: Notes | None = None
-    unconfirmed: Unconfirmed = ()
 
     @model_validator(mode="after")
     def _cores_among_vcpus(self) -> Hardware:
@@ -126,7 +120,7 @@ class Hardware(NamedSpec):
         return declared.pop() if len(declared) == 1 else None
 
 
-class Device(NamedSpec):
+class Device(SourcedSpec):
     """Peak rates, memory and power of an accelerator in a form factor, such as PCIe."""
 
     name: Text = key("Name for people.", "A100 SXM4 (40 GB)")
@@ -149,9 +143,6 @@ class Device(NamedSpec):
     )
     peak_int8_tops: Positive | None = optional("Peak rate of dense int8 products, in TOP/s.", 624)
     power_watts: Positive | None = optional("Power limit, in watts.", 400)
-    source: Source
-    notes: Notes | None = None
-    unconfirmed: Unconfirmed = ()
 
     @model_validator(mode="after")
     def _has_a_peak(self) -> Device:

@@ -14,16 +14,13 @@ from epochcost.specs.base import (
     Bounded,
     Choices,
     Identifier,
-    NamedSpec,
-    Notes,
     Percentage,
     Positive,
     PositiveInt,
-    Source,
+    SourcedSpec,
     Spec,
     Text,
     TrialTime,
-    Unconfirmed,
     distinct,
     key,
     matching,
@@ -154,7 +151,7 @@ class DeclaredModel(Spec):
         return 6 * self.parameters * self.training_tokens
 
 
-class Model(NamedSpec):
+class Model(SourcedSpec):
     """A model: its graph and inputs, its training and its serving."""
 
     name: Text = key("Name for people.", "ResNet-44 for CIFAR-10")
@@ -187,9 +184,6 @@ class Model(NamedSpec):
     accuracy_percent: Percentage | None = optional(
         "Accuracy that the source reports on its held-out data after all epochs, in percent.", 91.6
     )
-    source: Source
-    notes: Notes | None = None
-    unconfirmed: Unconfirmed = ()
 
     @model_validator(mode="after")
     def _graph_or_declared(self) -> Model:

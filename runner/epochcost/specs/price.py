@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,22 +16,16 @@ from epochcost.specs.base import (
     Bounded,
     Identifier,
     NonNegative,
-    Notes,
-    PastDay,
     Positive,
     PricedSpec,
-    Source,
     Spec,
     Text,
-    Unconfirmed,
     distinct,
     key,
     optional,
     ordered_keys_of,
-    render_flaw,
 )
 from epochcost.specs.findings import validate
-from epochcost.specs.reference_data import Currency
 from epochcost.specs.terms import (
     COMMITTED,
     COMPUTE,
@@ -127,7 +120,6 @@ class Price(PricedSpec):
 
     hardware: Identifier = key("The machine, by id in hardware/.", "g6.xlarge")
     plan: Plan = key("Kind of plan: rented by use, committed to, or owned.")
-    provider: Text = key("Company that offers this price.", "AWS EC2")
     sku: Text | None = optional("The provider's name for the product.", "g6.xlarge")
     region: Text | None = optional(
         "The provider's region of the price; all regions by default.", "us-east-1"
@@ -138,9 +130,6 @@ class Price(PricedSpec):
     components: Annotated[Array[Component], distinct(lambda component: component.label)] = key(
         "Parts that are added to amount or commitment; without both, they are the price.",
         default=(),
-    )
-    currency: Currency = key(
-        "Currency of every amount in this spec, by its code in ISO 4217.", "USD", default="USD"
     )
     billing: BillingNameOrTable = key(
         "Rule that rounds used time to billed time: its name, or a table.",
@@ -169,11 +158,6 @@ class Price(PricedSpec):
         "Ranges of uncertain values by key, such as owned.utilisation.", default={}
     )
     assumed: bool = key("Whether the price is an assumption and not a market price.", default=False)
-    source: Source
-    as_of: PastDay = key("The day on which the source states the price.", "2026-11-01")
-    valid_until: dt.date | None = optional("Last day on which the price is valid.", "2017-10-01")
-    notes: Notes | None = None
-    unconfirmed: Unconfirmed = ()
 
     @field_validator("ranges", mode="before")
     @classmethod
@@ -303,11 +287,6 @@ class Price(PricedSpec):
     def age(self) -> str:
         """The age of a price older than 60 days; empty for newer prices and owned machines."""
         return "" if self.owned else price_age(self.as_of)
-
-    @property
-    def flaw(self) -> str:
-        """Why nobody can rent at this price today; empty if it is offered and plausible."""
-        return render_flaw(self.valid_until, self.doubt)
 
     @property
     def reservation(self) -> str:

@@ -11,18 +11,15 @@ from pydantic import model_validator
 from epochcost.specs.base import (
     Array,
     Identifier,
-    NamedSpec,
-    Notes,
     PastDay,
     PastYear,
     Percentage,
     Positive,
     PositiveInt,
-    Source,
+    SourcedSpec,
     Spec,
     TableName,
     Text,
-    Unconfirmed,
     distinct,
     key,
     matching,
@@ -131,7 +128,7 @@ class Timing(Spec):
         "Further values that the source states for this row.", default=()
     )
     confirmed: bool = key("False if we could not check the row in a source.", default=True)
-    notes: Notes | None = None
+    notes: Text | None = optional("Further remarks for readers.")
 
     @model_validator(mode="after")
     def _one_time(self) -> Timing:
@@ -187,7 +184,7 @@ class Remark(Spec):
     confirmed: bool = key("False if we could not check the statement in a source.", default=True)
 
 
-class Published(NamedSpec):
+class Published(SourcedSpec):
     """A source's table of measurements and claims."""
 
     source_id: Identifier | None = optional(
@@ -201,7 +198,6 @@ class Published(NamedSpec):
     model: Identifier | None = optional(
         "The model, by id in models/, if the model has a spec.", "cifar-resnet44"
     )
-    source: Source
     as_of: PastDay = key("The day of the source.", "2019-12-01")
     timings: Annotated[Array[Timing], distinct(lambda timing: timing.id)] = key(
         "The rows of the source's table.", default=()
@@ -210,8 +206,6 @@ class Published(NamedSpec):
         "The source's values that belong to no row.", default=()
     )
     remarks: Array[Remark] = key("Further statements of the source, outside its table.", default=())
-    notes: Notes | None = None
-    unconfirmed: Unconfirmed = ()
 
     @model_validator(mode="after")
     def _has_figures(self) -> Published:
@@ -225,7 +219,7 @@ class Published(NamedSpec):
         return self.source_id or self.id
 
 
-class ObservationTable(NamedSpec):
+class ObservationTable(SourcedSpec):
     """The source of a table of measured speeds."""
 
     name: Text = key("Name of the source.", "timm results")
@@ -262,5 +256,3 @@ class ObservationTable(NamedSpec):
     licence: Text = key("Licence of the rows, as an SPDX identifier.", "Apache-2.0")
     notice: Text | None = optional("Text that must be shown with the rows: trademarks, terms.")
     retrieved: PastDay = key("The day on which the rows were read.")
-    source: Source
-    notes: Notes | None = None

@@ -1,61 +1,33 @@
-"""Specs of electricity grids, data sets and replayed jobs, and the type of currency codes."""
+"""Specs of electricity grids, data sets and replayed jobs."""
 
 from __future__ import annotations
 
 from decimal import Decimal
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import Field, model_validator
 
 from epochcost.specs.base import (
     Array,
     Identifier,
-    NamedSpec,
     NonNegative,
-    Notes,
     PastYear,
     Positive,
     PositiveInt,
     Pue,
     Share,
-    Source,
+    SourcedSpec,
     Spec,
     TableName,
     Text,
-    Unconfirmed,
     distinct,
     key,
     matching,
     optional,
 )
 
-# National currencies in ISO 4217 as of 2025, without funds, metals and test codes.
-_CODES = """
-    AED AFN ALL AMD AOA ARS AUD AWG AZN BAM BBD BDT BGN BHD BIF BMD BND BOB BRL BSD BTN BWP BYN BZD
-    CAD CDF CHF CLP CNY COP CRC CUP CVE CZK DJF DKK DOP DZD EGP ERN ETB EUR FJD FKP GBP GEL GHS GIP
-    GMD GNF GTQ GYD HKD HNL HTG HUF IDR ILS INR IQD IRR ISK JMD JOD JPY KES KGS KHR KMF KPW KRW KWD
-    KYD KZT LAK LBP LKR LRD LSL LYD MAD MDL MGA MKD MMK MNT MOP MRU MUR MVR MWK MXN MYR MZN NAD NGN
-    NIO NOK NPR NZD OMR PAB PEN PGK PHP PKR PLN PYG QAR RON RSD RUB RWF SAR SBD SCR SDG SEK SGD SHP
-    SLE SOS SRD SSP STN SVC SYP SZL THB TJS TMT TND TOP TRY TTD TWD TZS UAH UGX USD UYU UZS VED VES
-    VND VUV WST XAF XCD XCG XOF XPF YER ZAR ZMW ZWG
-    """
-ISO_4217 = frozenset(_CODES.split())
 
-
-def _iso_code(code: str) -> str:
-    if code not in ISO_4217:
-        raise ValueError("should be a currency of ISO 4217, such as USD")
-    return code
-
-
-Currency = Annotated[
-    str,
-    matching(r"[A-Z]{3}", "a currency of three capitals, such as USD"),
-    AfterValidator(_iso_code),
-]
-
-
-class Grid(NamedSpec):
+class Grid(SourcedSpec):
     """The carbon intensity of an electricity grid, as a source states it."""
 
     name: Text = key("The country or region that the grid supplies.", "France")
@@ -67,9 +39,6 @@ class Grid(NamedSpec):
         "Power usage effectiveness, if the grid's source states this value.", 1.58
     )
     year: PastYear = key("Year of the carbon intensity.", 2023)
-    source: Source
-    notes: Notes | None = None
-    unconfirmed: Unconfirmed = ()
 
 
 DataFormat = Literal["idx", "cifar-binary", "text", "csv"]
@@ -176,7 +145,7 @@ class Generated(Spec):
         return self
 
 
-class Dataset(NamedSpec):
+class Dataset(SourcedSpec):
     """A data set: the type, number and origin of its examples."""
 
     name: Text = key("Name for people.", "CIFAR-10")
@@ -193,9 +162,6 @@ class Dataset(NamedSpec):
     generated: Generated | None = optional(
         "Settings to generate the examples from a seed, instead of files."
     )
-    source: Source
-    notes: Notes | None = None
-    unconfirmed: Unconfirmed = ()
 
     @model_validator(mode="after")
     def _one_origin(self) -> Dataset:
@@ -207,7 +173,7 @@ class Dataset(NamedSpec):
         return self
 
 
-class ReplayedJob(NamedSpec):
+class ReplayedJob(SourcedSpec):
     """A training on spot machines whose prices and availability come from a trace of the past.
 
     The training saves checkpoints and may move between zones.
@@ -240,6 +206,4 @@ class ReplayedJob(NamedSpec):
     interval_seconds: Positive | None = optional(
         "Time of work between checkpoints, in seconds; Daly's optimum by default."
     )
-    source: Source
     licence: Text | None = optional("The trace's licence, as an SPDX identifier if it has one.")
-    notes: Notes | None = None

@@ -93,6 +93,8 @@ def _rename_bounds(schema: dict[str, Any]) -> dict[str, Any]:
         renamed.pop("minimum", None)
     if "exclusiveMaximum" in renamed:
         renamed.pop("maximum", None)
+    if renamed.get("type") == "array" and "minLength" in renamed:
+        renamed["minItems"] = renamed.pop("minLength")
     return renamed
 
 

@@ -10,10 +10,10 @@ from pydantic import Discriminator, Field, Tag, ValidationInfo, field_validator
 from epochcost.specs.base import (
     Array,
     Choices,
+    Currency,
     Identifier,
     NamedSpec,
     NonNegative,
-    Notes,
     Number,
     Percentage,
     Positive,
@@ -25,7 +25,6 @@ from epochcost.specs.base import (
     optional,
 )
 from epochcost.specs.decoder import Generation
-from epochcost.specs.reference_data import Currency
 from epochcost.specs.requests import Requests
 from epochcost.specs.wording import describe, suggest_or_list
 
@@ -217,7 +216,6 @@ class Study(NamedSpec):
     )
     sampling: Sampling = Sampling()
     budget: Budget | None = None
-    notes: Notes | None = None
 
     @field_validator("budget")
     @classmethod

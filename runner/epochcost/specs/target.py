@@ -13,7 +13,6 @@ from epochcost.specs.base import (
     Array,
     Identifier,
     NamedSpec,
-    Notes,
     Spec,
     Text,
     key,
@@ -124,7 +123,6 @@ class Target(NamedSpec):
         ["HF_TOKEN"],
         default=(),
     )
-    notes: Notes | None = None
 
     @property
     def kind(self) -> tuple[str, str, str]:

@@ -73,7 +73,7 @@ def test_a_discount_for_batches_is_a_number(tmp_path: Path) -> None:
         ),
         ((_HEADER, "They,short\n"), "2:1: expected 11 cells, as in the header, got 2"),
         ((_HEADER.replace("name", "nme"), _SOUND), '1:1: expected known columns, got "nme"; did'),
-        ((_HEADER.replace("as_of", "notes"), _SOUND), "source, found no as_of"),
+        ((_HEADER.replace("as_of", "notes"), _SOUND), "name, found no as_of"),
         (("",), "1:1: expected a header with the names of the columns, got an empty file"),
     ],
 )

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from epochcost.errors import Fault, InputError, SpecError
+from epochcost.specs.base import ISO_4217
 from epochcost.specs.csv_rows import csv_rows
 from epochcost.specs.document import display_path
 from epochcost.specs.prices.tables import amount_of
-from epochcost.specs.reference_data import ISO_4217
 from epochcost.specs.wording import describe
 
 Floats = NDArray[np.float64]
