@@ -9,7 +9,7 @@ import pytest
 
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.model import Training
-from epochcost.specs.training import Linear
+from epochcost.specs.training import Falling
 
 if TYPE_CHECKING:
     from conftest import Project
@@ -97,7 +97,7 @@ def test_all_that_can_be_declared(project: Project) -> None:
     project.write(MODEL, text + auxiliary)
     assert project.faults() == []
     training = training_of(project)
-    assert training.schedule == Linear(name="linear", warm_up_steps=100)
+    assert training.schedule == Falling(name="linear", warm_up_steps=100)
     assert (training.freeze, training.no_weight_decay) == (("body.*",), ("*.bias",))
     assert [(term.loss, term.output, term.weight) for term in training.terms] == [
         ("softmax_cross_entropy", "logits", Decimal(35)),

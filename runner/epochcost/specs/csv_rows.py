@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from epochcost.errors import Fault
 from epochcost.specs.document import CONFLICT_MARKERS, Position, display_path, file_error
-from epochcost.specs.wording import describe, suggest_or_list
+from epochcost.specs.wording import describe, got
 
 _OTHER_SEPARATORS = (";", "\t", "|")
 
@@ -62,8 +62,7 @@ def _header_fault(
         return f"expected each column once in the header, got {describe(twice)} twice"
     unknown = next((name for name in header if allowed is not None and name not in allowed), None)
     if unknown is not None:
-        choices = suggest_or_list(unknown, allowed or ())
-        return f"expected known columns, got {describe(unknown)}{choices}"
+        return f"expected known columns, {got(unknown, allowed or ())}"
     missing = [name for name in demanded if name not in header]
     if missing:
         return f"expected the columns {', '.join(demanded)}, found no {', '.join(missing)}"

@@ -16,7 +16,7 @@ from tomlkit.items import Item
 from epochcost.errors import InputError, SpecError, UsageError
 from epochcost.specs.catalogue import KINDS, SINGULAR
 from epochcost.specs.document import display_path
-from epochcost.specs.findings import validate
+from epochcost.specs.findings import validated
 from epochcost.specs.loader import FOLDER, check_paths
 from epochcost.specs.schema import schema_of
 from epochcost.units import parse_share, plain
@@ -99,14 +99,11 @@ def new_spec(root: Path, kind: str, values: Mapping[str, Any]) -> Path:
 
 def draft_spec(kind: str, values: Mapping[str, Any]) -> str:
     """The text of a new spec file, checked without other specs; InputError with all faults."""
-    judged = validate(KINDS[kind], values)
-    if isinstance(judged, tuple):
-        where = f"new {SINGULAR[kind]}"
-        raise InputError("\n".join(f"{where}: {finding}" for finding in judged))
-    spec = KINDS[kind]
+    spec = validated(KINDS[kind], values, f"new {SINGULAR[kind]}")
+    table = spec.model_dump(exclude_unset=True, exclude_none=True)
     # The keys of only this kind precede those of several kinds, such as `source`.
-    order = dict.fromkeys(("id", *spec.__annotations__, *spec.model_fields))
-    ordered = {key: values[key] for key in order if key in values}
+    order = dict.fromkeys(("id", *KINDS[kind].__annotations__, *table))
+    ordered = {key: table[key] for key in order if key in table}
     schema = f"../../{SCHEMAS.as_posix()}/{SINGULAR[kind]}.json"
     return f"#:schema {schema}\n{tomlkit.dumps(ordered)}"
 

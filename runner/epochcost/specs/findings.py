@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from epochcost.errors import InputError
 from epochcost.specs.base import NamedSpec, SpecT, ordered_keys_of
 from epochcost.specs.wording import (
     KeyPath,
@@ -53,6 +54,14 @@ def validate(kind: type[SpecT], table: Mapping[str, Any]) -> SpecT | tuple[Findi
     )
     rest = Finding((), f"{more:,} more faults: correct the faults above first")
     return (*findings, rest) if more > 0 else findings
+
+
+def validated(kind: type[SpecT], table: Mapping[str, Any], name: str) -> SpecT:
+    """The spec that a table states; raises InputError with all faults, each after ``name``."""
+    judged = validate(kind, table)
+    if isinstance(judged, tuple):
+        raise InputError("\n".join(f"{name}: {finding}" for finding in judged))
+    return judged
 
 
 def _similar_known_key(

@@ -25,7 +25,7 @@ from epochcost.specs.base import (
     optional,
     ordered_keys_of,
 )
-from epochcost.specs.findings import validate
+from epochcost.specs.findings import validated
 from epochcost.specs.terms import (
     COMMITTED,
     COMPUTE,
@@ -41,7 +41,7 @@ from epochcost.specs.terms import (
     SustainedUseName,
     rule_of,
 )
-from epochcost.specs.wording import KeyPath, describe, join_choices, suggest_or_list
+from epochcost.specs.wording import KeyPath, describe, got, join_choices, suggest_or_list
 from epochcost.units import price_age, render_count
 
 Plan = Literal[
@@ -190,8 +190,8 @@ class Price(PricedSpec):
         for component in components:
             for name in component.of:
                 if name not in names:
-                    got = f"got {describe(name)}{suggest_or_list(name, names)}"
-                    raise ValueError(f"should have premiums of hourly parts of this price, {got}")
+                    demand = "should have premiums of hourly parts of this price"
+                    raise ValueError(f"{demand}, {got(name, names)}")
             if component.percent is not None and not names:
                 raise ValueError("should have an hourly part with a premium, got no hourly part")
             terms = info.data.get("commitment")
@@ -335,10 +335,11 @@ def figure_at(table: Mapping[str, Any], path: KeyPath) -> Decimal:
         return Decimal(value)
     *around, last = [step for step in path if isinstance(step, str)]
     choices = ordered_keys_of(Price, tuple(around))
-    got = describe(".".join((*around, last)))
+    name = describe(".".join((*around, last)))
     if last not in choices:
-        raise ValueError(f"should be a key of this spec, got {got}{suggest_or_list(last, choices)}")
-    raise ValueError(f"should be the key of a number in this spec, got {got}")
+        near = suggest_or_list(last, choices)
+        raise ValueError(f"should be a key of this spec, got {name}{near}")
+    raise ValueError(f"should be the key of a number in this spec, got {name}")
 
 
 def value_at(price: Price, path: str) -> Decimal:
@@ -361,10 +362,7 @@ def with_value(price: Price, path: str, value: Decimal) -> Price:
     for step in keys[:-1]:
         inner = inner[step]
     inner[keys[-1]] = value
-    judged = validate(Price, table)
-    if isinstance(judged, tuple):
-        raise InputError("\n".join(f"{price.id}: {finding}" for finding in judged))
-    return judged
+    return validated(Price, table, price.id)
 
 
 def _table_for_path(price: Price, path: KeyPath) -> dict[str, Any]:

@@ -106,11 +106,6 @@ class Files(Spec):
     largest_value: Positive = key(
         "Largest possible number in an example; the smallest is 0.", default=Decimal(255)
     )
-    stride: PositiveInt | None = optional(
-        "For texts: number of characters between the starts of successive examples; by default, "
-        "the length of an example.",
-        3,
-    )
 
 
 class Generated(Spec):

@@ -18,7 +18,7 @@ from epochcost.specs.catalogue import KINDS
 from epochcost.specs.document import Document, display_path
 from epochcost.specs.findings import Finding
 from epochcost.specs.price import Range, figure_at, key_path
-from epochcost.specs.wording import KeyPath, describe, suggest_or_list
+from epochcost.specs.wording import KeyPath, describe, got, suggest_or_list
 
 # In a pattern of keys, this part matches every item of an array.
 _EACH = "*"
@@ -32,35 +32,29 @@ _PRICED: Mapping[str, tuple[str, ...]] = {
 }
 
 
-class _Reference(NamedTuple):
-    holder: str
-    pattern: tuple[str, ...]
-    kind: str
-
-
-_REFERENCES = (
-    _Reference("prices", ("hardware",), "hardware"),
-    _Reference("models", ("dataset",), "datasets"),
-    _Reference("studies", ("models", _EACH), "models"),
-    _Reference("studies", ("hardware", _EACH), "hardware"),
-    _Reference("studies", (*_EACH_LIMIT, "model"), "models"),
-    _Reference("studies", (*_EACH_LIMIT, "hardware"), "hardware"),
-    _Reference("studies", (*_EACH_LIMIT, "price"), "prices"),
-    _Reference("targets", ("hardware",), "hardware"),
-    _Reference("targets", ("price",), "prices"),
-    _Reference("published", ("model",), "models"),
-    _Reference("replays", ("hardware",), "hardware"),
-    _Reference("replays", ("model",), "models"),
-    _Reference("apis", ("model",), "models"),
-    _Reference("published", ("timings", _EACH, "hardware"), "hardware"),
-    _Reference("published", ("timings", _EACH, "price"), "prices"),
-    _Reference("published", (*_EACH_CLAIM, "price"), "prices"),
-    _Reference("published", ("remarks", _EACH, "price"), "prices"),
-    _Reference("published", ("remarks", _EACH, "hardware"), "hardware"),
-    _Reference("published", ("remarks", _EACH, "model"), "models"),
-)
-
-
+# Keys that refer to specs, by the kind of spec that has them, each with the kind of its specs.
+_REFERENCES: Mapping[str, Mapping[tuple[str, ...], str]] = {
+    "prices": {("hardware",): "hardware"},
+    "models": {("dataset",): "datasets"},
+    "studies": {
+        ("models", _EACH): "models",
+        ("hardware", _EACH): "hardware",
+        (*_EACH_LIMIT, "hardware"): "hardware",
+        (*_EACH_LIMIT, "price"): "prices",
+    },
+    "targets": {("hardware",): "hardware", ("price",): "prices"},
+    "published": {
+        ("model",): "models",
+        ("timings", _EACH, "hardware"): "hardware",
+        ("timings", _EACH, "price"): "prices",
+        (*_EACH_CLAIM, "price"): "prices",
+        ("remarks", _EACH, "price"): "prices",
+        ("remarks", _EACH, "hardware"): "hardware",
+        ("remarks", _EACH, "model"): "models",
+    },
+    "replays": {("hardware",): "hardware", ("model",): "models"},
+    "apis": {("model",): "models"},
+}
 # Keys that name a CSV file in the spec's folder. Only folders of these kinds may have CSV files.
 FILE_KEYS: Mapping[str, tuple[str, ...]] = {
     "api-tables": ("table",),
@@ -102,9 +96,9 @@ def cross_check(document: Document, context: Neighbours) -> Iterator[Finding]:
     """Find the faults of a spec that only a comparison with other specs can show."""
     yield from _duplicates(document, context)
     yield from _unknown_unconfirmed(document)
-    for reference in _REFERENCES:
-        if reference.holder == document.kind and reference.kind not in context.unseen:
-            yield from _dangling(document, reference, context)
+    for pattern, kind in _REFERENCES.get(document.kind, {}).items():
+        if kind not in context.unseen:
+            yield from _dangling(document, pattern, kind, context)
     for key in FILE_KEYS.get(document.kind, ()):
         yield from _missing_file(document, key, document.path.parent, "*.csv")
     match document.kind:
@@ -122,16 +116,17 @@ def _duplicates(document: Document, context: Neighbours) -> Iterator[Finding]:
     duplicate = next((twin for twin in twins if twin is not document), None)
     if duplicate is not None:
         more = f" and {len(twins) - 2} more" if len(twins) > 2 else ""
-        got = f"got {describe(document.id)}, as in {duplicate.place(('id',))}{more}"
-        yield Finding(("id",), f"should differ from every other id, {got}")
+        twin = f"got {describe(document.id)}, as in {duplicate.place(('id',))}{more}"
+        yield Finding(("id",), f"should differ from every other id, {twin}")
 
 
-def _dangling(document: Document, reference: _Reference, context: Neighbours) -> Iterator[Finding]:
-    ids = context.documents[reference.kind].keys()
-    for key, value in _values_at_key_paths(document.table, reference.pattern):
+def _dangling(
+    document: Document, pattern: Sequence[str], kind: str, context: Neighbours
+) -> Iterator[Finding]:
+    ids = context.documents[kind].keys()
+    for key, value in _values_at_key_paths(document.table, pattern):
         if isinstance(value, str) and value not in ids:
-            demand = f"should be the id of a spec in {reference.kind}/"
-            yield Finding(key, f"{demand}, got {describe(value)}{suggest_or_list(value, ids)}")
+            yield Finding(key, f"should be the id of a spec in {kind}/, {got(value, ids)}")
 
 
 def _unknown_unconfirmed(document: Document) -> Iterator[Finding]:
@@ -142,9 +137,9 @@ def _unknown_unconfirmed(document: Document) -> Iterator[Finding]:
         for at, part in enumerate(parts):
             choices = ordered_keys_of(KINDS[document.kind], parts[:at])
             if part not in choices:
-                got = f"got {describe(value)}{suggest_or_list(part, choices)}"
+                advice = f"got {describe(value)}{suggest_or_list(part, choices)}"
                 demand = "should be a key of this spec, such as source or training.epochs"
-                yield Finding(key, f"{demand}, {got}")
+                yield Finding(key, f"{demand}, {advice}")
                 break
 
 
@@ -188,7 +183,7 @@ def _missing_file(document: Document, key: str, folder: Path, pattern: str) -> I
     name, files = document.table.get(key), {path.name for path in folder.glob(pattern)}
     if isinstance(name, str) and name not in files:
         demand = f"should be a file in {display_path(folder)}/"
-        yield Finding((key,), f"{demand}, got {describe(name)}{suggest_or_list(name, files)}")
+        yield Finding((key,), f"{demand}, {got(name, files)}")
 
 
 def _faults_of_foreign_prices(
@@ -207,8 +202,8 @@ def _faults_of_foreign_prices(
             priced = context.table("prices", price).get("hardware")
             known = context.table("hardware", priced) and context.table("hardware", machine)
             if known and machine != priced:
-                got = f"got {describe(price)}, a price of {describe(priced)}"
-                yield Finding((*key, *path), f"should be a price of {describe(machine)}, {got}")
+                other = f"got {describe(price)}, a price of {describe(priced)}"
+                yield Finding((*key, *path), f"should be a price of {describe(machine)}, {other}")
 
 
 def _values_at_key_paths(value: Any, pattern: Sequence[str]) -> Iterator[tuple[KeyPath, Any]]:

@@ -11,7 +11,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import BaseModel
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
@@ -142,14 +142,6 @@ _TYPES = {
 }
 
 
-class _KeyTable(NamedTuple):
-    """A table of keys on the reference page; ``same_as`` is the header of an equal earlier one."""
-
-    header: str
-    schema: Schema
-    same_as: str | None
-
-
 def reference_page() -> str:
     """The whole reference page of spec keys, in Markdown."""
     links = (f"[{name}](../schemas/{name}.json)" for name in SINGULAR.values())
@@ -162,20 +154,14 @@ def _kind(kind: str) -> Iterator[str]:
     yield f"\n## specs/{kind}/\n"
     yield schema["description"]
     yield from _keys(schema)
-    for table in _key_tables("", schema, {}):
-        yield f"\n### {table.header}\n"
-        if table.same_as:
-            yield f"The same as {table.same_as}."
-        else:
-            yield table.schema["description"]
-            yield from _keys(table.schema)
+    yield from _inner_tables("", schema, {})
 
 
-def _key_tables(path: str, schema: Schema, headers: dict[str, str]) -> Iterator[_KeyTable]:
-    """Yield the tables at any depth of the schema of the table at the dotted key ``path``.
+def _inner_tables(path: str, schema: Schema, headers: dict[str, str]) -> Iterator[str]:
+    """The lines about all tables within the table at the dotted key ``path``, at any depth.
 
-    Inner tables follow only the first of several equal tables. ``headers`` maps the keys of tables,
-    as JSON, to the header of the first table with these keys; the function adds to it.
+    Only the first of several equal tables is described. ``headers`` maps the keys of tables, as
+    JSON, to the header of the first table with these keys; the function adds to it.
     """
     for key, value in schema["properties"].items():
         name = f"{path}.{key}" if path else key
@@ -187,9 +173,13 @@ def _key_tables(path: str, schema: Schema, headers: dict[str, str]) -> Iterator[
             if "properties" in branch:
                 full = f"{header}{_variant_suffix(branch)}"
                 first = headers.setdefault(json.dumps(branch["properties"]), full)
-                yield _KeyTable(full, branch, None if first is full else first)
-                if first is full:
-                    yield from _key_tables(name, branch, headers)
+                yield f"\n### {full}\n"
+                if first is not full:
+                    yield f"The same as {first}."
+                    continue
+                yield branch["description"]
+                yield from _keys(branch)
+                yield from _inner_tables(name, branch, headers)
 
 
 def _variant_suffix(table: Schema) -> str:

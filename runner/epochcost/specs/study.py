@@ -26,7 +26,7 @@ from epochcost.specs.base import (
 )
 from epochcost.specs.decoder import Generation
 from epochcost.specs.requests import Requests
-from epochcost.specs.wording import describe, suggest_or_list
+from epochcost.specs.wording import got
 
 BudgetGoal = Literal["epoch", "full-training", "million-inferences"]
 
@@ -223,6 +223,5 @@ class Study(NamedSpec):
         models: tuple[str, ...] = info.data.get("models", ())
         for limit in budget.limits if budget else ():
             if models and limit.model not in models:
-                got = f"got {describe(limit.model)}{suggest_or_list(limit.model, models)}"
-                raise ValueError(f"should be of models of this study, {got}")
+                raise ValueError(f"should be of models of this study, {got(limit.model, models)}")
         return budget

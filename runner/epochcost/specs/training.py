@@ -234,23 +234,16 @@ class Exponential(Spec):
     warm_up_steps: WarmUpSteps = 0
 
 
-class Cosine(Spec):
-    """A linear rise of the learning rate, then a fall along half a cosine until the last step."""
+class Falling(Spec):
+    """A linear rise of the learning rate, then a fall until the last step.
 
-    name: Literal["cosine"] = key("The schedule.")
+    The fall follows half a cosine (``cosine``) or a line (``linear``, as in BERT).
+    """
+
+    name: Literal["cosine", "linear"] = key("The schedule.")
     warm_up_steps: WarmUpSteps = 0
     final_factor: Share = key(
         "Factor of the optimizer's learning rate at the last step.", 0.1, default=Decimal(0)
-    )
-
-
-class Linear(Spec):
-    """A linear rise of the learning rate, then a linear fall until the last step (BERT)."""
-
-    name: Literal["linear"] = key("The schedule.")
-    warm_up_steps: WarmUpSteps = 0
-    final_factor: Share = key(
-        "Factor of the optimizer's learning rate at the last step.", 0, default=Decimal(0)
     )
 
 
@@ -292,6 +285,6 @@ class OnPlateau(Spec):
 
 
 Schedule = Annotated[
-    Constant | Steps | Exponential | Cosine | Linear | InverseSquareRoot | InverseTime | OnPlateau,
+    Constant | Steps | Exponential | Falling | InverseSquareRoot | InverseTime | OnPlateau,
     Field(discriminator="name"),
 ]

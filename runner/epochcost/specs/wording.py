@@ -79,6 +79,11 @@ def suggest_or_list(word: str, choices: Iterable[str]) -> str:
     return suggestion(word, ordered) or (f"; known: {join_choices(ordered)}" if ordered else "")
 
 
+def got(word: str, choices: Iterable[str]) -> str:
+    """The end of a message about a word that is none of the choices, with their suggestion."""
+    return f"got {describe(word)}{suggest_or_list(word, choices)}"
+
+
 def suggestion(word: str, choices: Iterable[str]) -> str:
     """The text ``; did you mean "x"?`` if choices are similar to the word, else an empty text."""
     near = _nearest_first(word, choices)[:_MOST_SUGGESTED]

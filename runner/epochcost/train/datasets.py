@@ -113,7 +113,7 @@ def _parts_of_files(
     codes = np.concatenate([codes for _, (codes, _) in read if codes is not None])
     # One alphabet of all files.
     text = np.unique(codes, return_inverse=True)[1].astype(np.int64)
-    return _hold_out_last_windows(dataset, text, length, positions, data.stride or length)
+    return _hold_out_last_windows(dataset, text, length, positions, length)
 
 
 def _training_and_held_out(

@@ -51,7 +51,7 @@ def rate_factors(schedule: spec.Schedule, steps: NDArray[np.int64], horizon: Hor
             factors = _factors_by_epochs(schedule, steps, horizon)
         case spec.Exponential():
             factors = _exponential_factors(schedule, steps, horizon)
-        case spec.Cosine() | spec.Linear():
+        case spec.Falling():
             factors = _cosine_or_linear_factors(schedule, steps, horizon)
         case spec.InverseSquareRoot():
             factors = _inverse_square_root_factors(steps, schedule.warm_up_steps)
@@ -96,7 +96,7 @@ def _exponential_factors(
 
 
 def _cosine_or_linear_factors(
-    schedule: spec.Cosine | spec.Linear, steps: NDArray[np.int64], horizon: Horizon
+    schedule: spec.Falling, steps: NDArray[np.int64], horizon: Horizon
 ) -> Factors:
     """The factor at each step: a warm-up to 1, then a decay to ``final_factor`` at the last step.
 

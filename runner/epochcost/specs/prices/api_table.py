@@ -29,7 +29,7 @@ from epochcost.specs.document import display_path
 from epochcost.specs.findings import Finding, validate
 from epochcost.specs.prices.doubts import FEWEST_OTHERS, short
 from epochcost.specs.prices.tables import PRINTED
-from epochcost.specs.wording import KeyPath, describe, suggest_or_list
+from epochcost.specs.wording import KeyPath, got
 
 _LONG = "long"
 COLUMNS = (
@@ -128,8 +128,7 @@ def judged_row(
                 message = message.replace(words, in_a_cell)  # noqa: PLW2901
             yield message
     elif models is not None and judged.model not in {None, *models}:
-        choices = suggest_or_list(str(judged.model), models)
-        yield f"model: should be the id of a spec in models/, got {describe(judged.model)}{choices}"
+        yield f"model: should be the id of a spec in models/, {got(str(judged.model), models)}"
     else:
         yield judged
 

@@ -17,7 +17,7 @@ from epochcost.specs.document import display_path
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
 from epochcost.specs.prices.tables import AMOUNT, ListedPlan, ListedPrice, amount_of
-from epochcost.specs.wording import describe, suggest_or_list
+from epochcost.specs.wording import got
 
 # Full names of providers in specs, by their names in tables.
 PROVIDERS: Mapping[str, str] = {
@@ -248,8 +248,7 @@ def _provider_name_in_specs(name: str, catalogue: Catalogue) -> str:
     full = PROVIDERS.get(name.lower(), name)
     if full not in providers:
         demand = "--provider: expected a provider of specs/hardware"
-        choices = suggest_or_list(name, {*PROVIDERS, *providers})
-        raise UsageError(f"{demand}, got {describe(name)}{choices}")
+        raise UsageError(f"{demand}, {got(name, {*PROVIDERS, *providers})}")
     return full
 
 

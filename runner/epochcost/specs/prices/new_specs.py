@@ -16,11 +16,10 @@ from pathlib import Path
 
 import tomli
 
-from epochcost.errors import InputError
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.document import display_path
 from epochcost.specs.draft import successor
-from epochcost.specs.findings import validate
+from epochcost.specs.findings import validated
 from epochcost.specs.price import Price
 from epochcost.specs.prices.doubts import rented_doubts
 from epochcost.specs.prices.importing import ImportRequest, ImportResult, MatchedPrice
@@ -140,7 +139,6 @@ def _valid_spec(
     model: Path, changed: _Values, path: Path, price: MatchedPrice, *, renewed: bool = False
 ) -> NewSpec:
     text = successor(model.read_text(encoding="utf-8"), changed)
-    judged = validate(Price, tomli.loads(text, parse_float=Decimal))
-    if isinstance(judged, tuple):
-        raise InputError(f"{display_path(path)}: would be unsound: {'; '.join(map(str, judged))}")
-    return NewSpec(path, text, price, judged, renewed=renewed)
+    table = tomli.loads(text, parse_float=Decimal)
+    spec = validated(Price, table, f"{display_path(path)}: would be unsound")
+    return NewSpec(path, text, price, spec, renewed=renewed)
