@@ -122,8 +122,8 @@ BROKEN = [
      "high"),
     (PRICE, "on-demand", "owned", '1:1: should have the table [owned] with plan = "owned", and '
      "only then"),
-    (PRICE, "amount = 0.90\n", "", "1:1: should have either amount (rented) or the table "
-     "[owned]"),
+    (PRICE, "amount = 0.90\n", "", "1:1: should have amount (rented), the table [owned], or a "
+     "component per hour or per run"),
     (PUBLISHED, "epochs = 25\n", 'epochs = 25\n[[timings]]\nid = "one"\nhardware = "box"\n'
      'price = "box-2026"\nbatch_size = 1\nseconds_per_epoch = 1\nepochs = 1\n',
      '9:3: timings: should name each item once, got "one" twice'),

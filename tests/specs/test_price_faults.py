@@ -49,7 +49,7 @@ FAULTS = [
     ),
     (
         DISK, 'sku = "x"',
-        "1:1: should have a component per hour or per run, or amount",
+        "1:1: should have amount (rented), the table [owned], or a component per hour or per run",
     ),
     (
         COMMITMENT.format("no-upfront", "hourly = 1\nupfront = 5"), 'plan = "reserved"',

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +20,7 @@ from epochcost.specs.reference_data import Dataset, Grid, ReplayedJob
 from epochcost.specs.study import Study
 from epochcost.specs.target import Target
 from epochcost.specs.wording import describe, suggest_or_list
+from epochcost.statistics import group_by
 
 KINDS: Mapping[str, type[NamedSpec]] = {
     "hardware": Hardware,
@@ -193,9 +194,7 @@ def current_prices(prices: Iterable[Price]) -> tuple[Price, ...]:
     every = tuple(prices)
     sound = {_plan(price) for price in every if not price.doubt}
     candidates = tuple(price for price in every if not price.doubt or _plan(price) not in sound)
-    by_plan: dict[tuple[str, ...], list[Price]] = defaultdict(list)
-    for price in candidates:
-        by_plan[_plan(price)].append(price)
+    by_plan = group_by(candidates, _plan)
     return tuple(
         price
         for price in candidates

@@ -230,10 +230,10 @@ class Price(PricedSpec):
         whole = [part for part in (self.amount, self.commitment, self.owned) if part is not None]
         if len(whole) > 1:
             raise ValueError("should have one of amount (rented), [commitment] and [owned]")
-        if not (whole or self.components):
-            raise ValueError("should have either amount (rented) or the table [owned]")
+        # Another component alone would make each use free.
         if not (whole or any(part.amount and part.per in _USED for part in self.components)):
-            raise ValueError("should have a component per hour or per run, or amount")
+            demand = "amount (rented), the table [owned], or a component per hour or per run"
+            raise ValueError(f"should have {demand}")
         return self
 
     @model_validator(mode="after")

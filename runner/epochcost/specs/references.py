@@ -5,7 +5,6 @@ The checks work on parsed tables, so that all faults of a file are reported toge
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -19,6 +18,7 @@ from epochcost.specs.document import Document, display_path
 from epochcost.specs.findings import Finding
 from epochcost.specs.price import Range, figure_at, key_path
 from epochcost.specs.wording import KeyPath, describe, got, suggest_or_list
+from epochcost.statistics import group_by
 
 # In a pattern of keys, this part matches every item of an array.
 _EACH = "*"
@@ -86,10 +86,8 @@ def by_kind_and_id(
     documents: Iterable[Document],
 ) -> Mapping[str, Mapping[str, Sequence[Document]]]:
     """Group parsed specs by their kind, and the specs of a kind by their id."""
-    grouped: dict[str, dict[str, list[Document]]] = {kind: defaultdict(list) for kind in KINDS}
-    for document in documents:
-        grouped[document.kind][document.id].append(document)
-    return grouped
+    of_kind = group_by(documents, lambda document: document.kind)
+    return {kind: group_by(of_kind.get(kind, ()), lambda document: document.id) for kind in KINDS}
 
 
 def cross_check(document: Document, context: Neighbours) -> Iterator[Finding]:

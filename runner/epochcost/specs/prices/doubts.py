@@ -6,7 +6,6 @@ factor between prices of this repository in November 2026.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Context, Decimal
@@ -15,6 +14,7 @@ from functools import cached_property
 from epochcost.specs.findings import Finding
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.price import Price
+from epochcost.statistics import first_by, group_by
 from epochcost.units import plain
 
 # Largest factors between a price of a plan and the next. Largest so far: Lambda's A10 rose 2.15
@@ -168,15 +168,11 @@ def hour_of(price: Price) -> Decimal | None:
 
 class _RentMarket:
     def __init__(self, rents: Iterable[_HourlyRent]) -> None:
-        self._of_machine: dict[str, list[_HourlyRent]] = defaultdict(list)
-        self._of_part: dict[object, list[_HourlyRent]] = defaultdict(list)
-        self._of_provider: dict[str, list[_HourlyRent]] = defaultdict(list)
-        self._of_region: dict[str | None, list[_HourlyRent]] = defaultdict(list)
-        for rent in rents:
-            self._of_machine[rent.price.hardware].append(rent)
-            self._of_part[rent.part, rent.terms].append(rent)
-            self._of_provider[rent.price.provider].append(rent)
-            self._of_region[rent.price.region].append(rent)
+        every = tuple(rents)
+        self._of_machine = group_by(every, lambda rent: rent.price.hardware)
+        self._of_part = group_by(every, lambda rent: (rent.part, rent.terms))
+        self._of_provider = group_by(every, lambda rent: rent.price.provider)
+        self._of_region = group_by(every, lambda rent: rent.price.region)
 
     def contradictions(self, rent: _HourlyRent) -> Iterator[str]:
         yield from self._own_series_contradictions(rent)
@@ -282,10 +278,8 @@ class _RentMarket:
 def _nearest_date_by_group(
     rents: Iterable[_HourlyRent], rent: _HourlyRent, group_of: Callable[[_HourlyRent], Hashable]
 ) -> Collection[_HourlyRent]:
-    nearest: dict[Hashable, _HourlyRent] = {}
-    for peer in sorted(rents, key=lambda peer: abs(peer.price.as_of - rent.price.as_of)):
-        nearest.setdefault(group_of(peer), peer)
-    return nearest.values()
+    nearest_first = sorted(rents, key=lambda peer: abs(peer.price.as_of - rent.price.as_of))
+    return first_by(nearest_first, group_of)
 
 
 def _plausible_share_range(cheap: _HourlyRent, dear: _HourlyRent) -> tuple[Decimal, Decimal]:

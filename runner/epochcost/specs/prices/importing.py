@@ -106,11 +106,6 @@ class _RowMatcher:
             if machine.provider == provider:
                 self._ids[_normalized_type_name(machine.id)].add(machine.id)
 
-    def is_in_requested_region(self, row: ListedPrice | Fault) -> bool:
-        """Whether a row may be in the requested region; False only if it states another."""
-        region = self._request.region
-        return isinstance(row, Fault) or region is None or row.region in {None, region}
-
     def match(self, row: ListedPrice) -> MatchedPrice | str | Fault:
         """Match a row with a price in the catalogue, or return the reason why none matches.
 
@@ -194,17 +189,22 @@ def sort_rows(
     contradicted: set[Key] = set()
     unmatched: dict[str, Counter[str]] = defaultdict(Counter)
     faults: list[Fault] = []
-    for row in filter(matcher.is_in_requested_region, rows):
-        match = row if isinstance(row, Fault) else matcher.match(row)
+    for row in rows:
+        if isinstance(row, Fault):
+            faults.append(row)
+            continue
+        if request.region is not None and row.region not in {None, request.region}:
+            continue
+        match = matcher.match(row)
         if isinstance(match, Fault):
             faults.append(match)
-        elif isinstance(match, MatchedPrice):
+        elif isinstance(match, str):
+            unmatched[match][row.sku] += 1
+        else:
             first = prices.setdefault(match.key, match)
             if first.amount != match.amount:
                 contradicted.add(match.key)
-                faults.append(match.row.fault(_contradiction(first, match.row)))
-        elif isinstance(row, ListedPrice):
-            unmatched[match][row.sku] += 1
+                faults.append(row.fault(_contradiction(first, row)))
     if not prices and not faults:
         raise InputError(_nothing(unmatched))
     sound = tuple(prices[key] for key in sorted(prices) if key not in contradicted)
