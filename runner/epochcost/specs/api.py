@@ -73,9 +73,7 @@ class ApiPrice(TokenPrices, PricedSpec):
     """A provider's prices of a model, per million tokens of prompts and of answers."""
 
     name: Text = key("Name of the model at the provider.", "gpt-4o-mini")
-    model: Identifier | None = optional(
-        "The model of the same size in specs/models, by id.", "llama-3.1-8b"
-    )
+    model: Identifier | None = optional("The same model in specs/models, by id.", "llama-3.1-8b")
     batch_percent: Annotated[Percentage, Field(lt=100)] = key(
         "Discount for batches of requests that are answered within a day, in percent.",
         50,

@@ -270,9 +270,7 @@ class PricedSpec(SourcedSpec):
     """A price, and the reason why it is implausible (``doubt``) if other prices contradict it."""
 
     provider: Text = key("Company that offers this price.", "AWS EC2")
-    currency: Currency = key(
-        "Currency of every amount in this spec, by its code in ISO 4217.", "USD", default="USD"
-    )
+    currency: Currency = key("Currency of all amounts: its code in ISO 4217.", "USD", default="USD")
     as_of: PastDay = key("The day on which the source states the price.", "2026-11-01")
     valid_until: dt.date | None = optional("Last day on which the price is valid.", "2017-10-01")
     _doubt: str = PrivateAttr("")

@@ -62,9 +62,7 @@ class Decoder(Spec):
     rope_size: PositiveInt | None = optional(
         "Size of the rotated key that is cached with the latent vector.", 64
     )
-    window: PositiveInt | None = optional(
-        "Number of latest tokens that layers with a window attend to.", 1024
-    )
+    window: PositiveInt | None = optional("Latest tokens that windowed layers attend to.", 1024)
     windowed_layers: PositiveInt | None = optional("Number of layers with a window.", 25)
     vocabulary: PositiveInt = key("Number of different tokens.", 49152)
     context: PositiveInt = key("Tokens of the longest sequence, prompt and answer together.", 8192)
@@ -72,15 +70,9 @@ class Decoder(Spec):
     intermediate: PositiveInt | None = optional(
         "Width of the feed-forward layer, or of a single expert.", 1536
     )
-    experts: PositiveInt | None = optional(
-        "Number of experts in a layer, from which a router chooses.", 128
-    )
-    experts_per_token: PositiveInt | None = optional(
-        "Number of experts that the router chooses for a token.", 8
-    )
-    parameters: PositiveInt | None = optional(
-        "Number of all parameters; tied parameters count once.", 134515008
-    )
+    experts: PositiveInt | None = optional("Experts in a layer, from which a router chooses.", 128)
+    experts_per_token: PositiveInt | None = optional("Experts that a token uses.", 8)
+    parameters: PositiveInt | None = optional("Parameters; tied parameters count once.", 134515008)
     active_parameters: PositiveInt | None = optional(
         "Number of parameters that a token uses; all by default.",
         12879925248,

@@ -57,16 +57,14 @@ class Accelerator(Spec):
         "device.",
         "8.9",
     )
-    memory_gib: Positive | None = optional("Memory of one device, in GiB.", 16)
-    memory_gb_per_second: Positive | None = optional(
-        "Memory bandwidth of one device, in GB/s.", 900
-    )
-    peak_fp32_tflops: Positive | None = optional("Peak fp32 rate of one device, in TFLOP/s.", 15.7)
+    memory_gib: Positive | None = optional("Memory, in GiB.", 16)
+    memory_gb_per_second: Positive | None = optional("Memory bandwidth, in GB/s.", 900)
+    peak_fp32_tflops: Positive | None = optional("Peak fp32 rate, in TFLOP/s.", 15.7)
     peak_fp16_tflops: Positive | None = optional(
         "Dense fp16 or bf16 peak rate of one device, in TFLOP/s; with tensor cores if it has them.",
         125,
     )
-    power_watts: Positive | None = optional("Power limit of one device, in watts.", 300)
+    power_watts: Positive | None = optional("Power limit, in watts.", 300)
 
 
 class Hardware(SourcedSpec):
@@ -79,12 +77,8 @@ class Hardware(SourcedSpec):
     memory_gib: Annotated[Positive, Field(le=60_000)] | None = optional("Main memory, in GiB.", 61)
     cpu: Text | None = optional("Model of the CPU.", "Intel Xeon E5-2686 v4")
     cores: PositiveInt | None = optional("Number of physical cores.", 4)
-    peak_fp32_tflops: Positive | None = optional(
-        "Peak fp32 rate of all cores together, in TFLOP/s.", 0.6
-    )
-    busy_watts: Positive | None = optional(
-        "Power of the busy machine without its accelerators, in watts.", 150
-    )
+    peak_fp32_tflops: Positive | None = optional("Peak fp32 rate of all cores, in TFLOP/s.", 0.6)
+    busy_watts: Positive | None = optional("Power while busy, without accelerators, in watts.", 150)
     accelerators: Array[Accelerator] = key("GPUs, with a table for each kind of GPU.", default=())
     detected: bool = key("Whether CPU, memory and GPUs are detected at run time.", default=False)
 
@@ -131,9 +125,7 @@ class Device(SourcedSpec):
         ["A100-SXM4-40GB"],
         default=(),
     )
-    memory_gib: Positive = key(
-        "Memory without the share that error correction takes by default, in GiB.", 40
-    )
+    memory_gib: Positive = key("Memory without the default share of error correction, in GiB.", 40)
     memory_gb_per_second: Positive = key("Memory bandwidth, in GB/s.", 1555)
     cache_mib: Positive | None = optional("Last level of cache, in MiB.", 40)
     peak_fp32_tflops: Positive | None = optional("Peak fp32 rate without TF32, in TFLOP/s.", 19.49)

@@ -53,9 +53,7 @@ class Input(Spec):
     vocabulary: PositiveInt | None = optional(
         "Number of different tokens; input values are indices from 0 to below this number.", 30522
     )
-    value: Bounded | None = optional(
-        "Value of all elements, such as 1 in a mask that hides nothing.", 1
-    )
+    value: Bounded | None = optional("Value of all elements, such as 1 in a full mask.", 1)
 
     @model_validator(mode="after")
     def _one_kind_of_values(self) -> Input:
@@ -90,9 +88,7 @@ class Training(LossTerm):
     An epoch has ``examples_per_epoch // batch`` steps.
     """
 
-    auxiliary: Array[LossTerm] = key(
-        "Further terms of the loss, added to the main term.", default=()
-    )
+    auxiliary: Array[LossTerm] = key("Further terms that are added to the loss.", default=())
     optimizer: Optimizer = key("The optimizer.")
     schedule: Schedule = key(
         "Schedule of the learning rate; constant by default.", default=Constant(name="constant")
@@ -158,9 +154,7 @@ class Model(SourcedSpec):
     task: Text = key("Task of the model, in a few words.", "image classification")
     example: Text = key("Description of an example.", "a colour image of 32 x 32 pixels")
     dataset: Identifier | None = optional("Training data, by id in datasets/.", "cifar-10")
-    graph: GraphFile | None = optional(
-        "The model's ONNX file, in the folder models/.", "cifar_resnet44.onnx"
-    )
+    graph: GraphFile | None = optional("ONNX file, in the folder models/.", "cifar_resnet44.onnx")
     declared: DeclaredModel | None = None
     inputs: Annotated[Array[Input], distinct(lambda declared: declared.name)] = key(
         "Inputs of the graph, a table for each.", default=()

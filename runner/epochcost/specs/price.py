@@ -121,9 +121,7 @@ class Price(PricedSpec):
     hardware: Identifier = key("The machine, by id in hardware/.", "g6.xlarge")
     plan: Plan = key("Kind of plan: rented by use, committed to, or owned.")
     sku: Text | None = optional("The provider's name for the product.", "g6.xlarge")
-    region: Text | None = optional(
-        "The provider's region of the price; all regions by default.", "us-east-1"
-    )
+    region: Text | None = optional("The provider's region; all regions by default.", "us-east-1")
     amount: Positive | None = optional("Price of an hour of use, in the plan's currency.", 3.06)
     per: Literal["hour"] = key("Unit of the amount, always an hour.", default="hour")
     commitment: Commitment | None = None
@@ -154,9 +152,7 @@ class Price(PricedSpec):
     )
     credit: Credit | None = None
     owned: Owned | None = None
-    ranges: Mapping[str, Range] = key(
-        "Ranges of uncertain values by key, such as owned.utilisation.", default={}
-    )
+    ranges: Mapping[str, Range] = key("Ranges of uncertain values, by key path.", default={})
     assumed: bool = key("Whether the price is an assumption and not a market price.", default=False)
 
     @field_validator("ranges", mode="before")

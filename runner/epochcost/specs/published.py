@@ -69,9 +69,7 @@ class Claim(Spec):
     label: Text = key("Name of the quantity that the value states.", "cost of 12 epochs")
     printed: Printed = key("The digits that the source shows, in quotes.", "4.3")
     unit: Unit = key("The unit of the value.")
-    price: Identifier | None = optional(
-        "Price plan to use instead of the row's plan, by id in prices/."
-    )
+    price: Identifier | None = optional("Price plan to use instead of the row's, by id in prices/.")
     relation: Literal["equal", "at-least"] = key(
         "Whether our number should equal the source's, or be at least as large.", default="equal"
     )
@@ -81,9 +79,7 @@ class Claim(Spec):
         default="printed",
     )
     confirmed: bool = key("False if we could not check the value in a source.", default=True)
-    differs: Text | None = optional(
-        "Why our number differs from the source's at the printed precision, if it does."
-    )
+    differs: Text | None = optional("Why our number differs at the printed precision, if it does.")
 
     @property
     def value(self) -> Decimal:
@@ -109,17 +105,13 @@ class Timing(Spec):
     seconds_per_epoch: Positive | None = optional("The source's time of one epoch, in seconds.", 46)
     seconds: Positive | None = optional("The source's time of the whole job, in seconds.", 428)
     hours: Positive | None = optional("The source's time of the whole job, in hours.", 8.21)
-    spread_hours: Positive | None = optional(
-        "Spread of the times of the source's runs, in hours.", 0.1
-    )
+    spread_hours: Positive | None = optional("Spread of the source's runs, in hours.", 0.1)
     runs: PositiveInt | None = optional("Number of the source's runs.", 5)
     steps_per_epoch: PositiveInt | None = optional("Steps in an epoch.", 390)
     steps: PositiveInt | None = optional("Steps of the whole job.", 64000)
     epochs: Positive | None = optional("Epochs of the whole job.", 25)
     power_watts: Positive | None = optional("Power of all machines together, in watts.", 1415.78)
-    accuracy_percent: Percentage | None = optional(
-        "Accuracy that the training of this row reached, in percent.", 91.6
-    )
+    accuracy_percent: Percentage | None = optional("Accuracy of this training, in percent.", 91.6)
     accuracy_spread: Positive | None = optional(
         "Spread of the accuracies of the source's runs, in percentage points.", 0.3
     )
@@ -174,9 +166,7 @@ class Remark(Spec):
 
     said: Text = key("The source's statement, in our words.")
     ours: Text | None = optional("Our interpretation of the statement.")
-    price: Identifier | None = optional(
-        "The price plan that results from the statement, by id in prices/."
-    )
+    price: Identifier | None = optional("The resulting price plan, by id in prices/.")
     hardware: Identifier | None = optional(
         "The machine of the statement, by id in hardware/, if no price is known."
     )
@@ -195,9 +185,7 @@ class Published(SourcedSpec):
     authors: Text = key("Authors of the source.")
     year: PastYear = key("Year of publication.", 2019)
     workload: Text = key("The job that the source ran, described in words.")
-    model: Identifier | None = optional(
-        "The model, by id in models/, if the model has a spec.", "cifar-resnet44"
-    )
+    model: Identifier | None = optional("The model's id in models/, if any.", "cifar-resnet44")
     as_of: PastDay = key("The day of the source.", "2019-12-01")
     timings: Annotated[Array[Timing], distinct(lambda timing: timing.id)] = key(
         "The rows of the source's table.", default=()
@@ -245,9 +233,7 @@ class ObservationTable(SourcedSpec):
         "folder.",
         "timm-profiles.csv",
     )
-    tuned: bool = key(
-        "Whether vendors tuned the programs for each device, as in MLPerf.", default=False
-    )
+    tuned: bool = key("Whether vendors tuned the programs for each device (MLPerf).", default=False)
     cpus: Mapping[str, PositiveInt] = key(
         "Number of threads of each CPU that rows list as an accelerator.",
         {"i9_10940x": 28},

@@ -35,9 +35,7 @@ class Grid(SourcedSpec):
     kg_co2e_per_kwh: Annotated[NonNegative, Field(le=5)] = key(
         "Emission of a kilowatt-hour at the building's meter, in kg of CO2 equivalent.", 0.056
     )
-    pue: Pue | None = optional(
-        "Power usage effectiveness, if the grid's source states this value.", 1.58
-    )
+    pue: Pue | None = optional("Power usage effectiveness, if the source states it.", 1.58)
     year: PastYear = key("Year of the carbon intensity.", 2023)
 
 
@@ -124,9 +122,7 @@ class Generated(Spec):
     concentration: Positive = key(
         "Markov chain: a smaller value gives text of less entropy.", default=Decimal("0.3")
     )
-    side: Annotated[int, Field(ge=12, le=512)] | None = optional(
-        "Images: height and width in pixels.", 32
-    )
+    side: Annotated[int, Field(ge=12, le=512)] | None = optional("Images: side in pixels.", 32)
     channels: Literal[1, 3] = key("Images: 1 for grey, 3 for colour.", default=3)
     wrong_labels: Annotated[Share, Field(lt=1)] = key(
         "Images: the share of wrong labels, in held-out examples too.", 0.05, default=Decimal(0)
@@ -154,9 +150,7 @@ class Dataset(SourcedSpec):
     licence: Text | None = optional("The licence, as an SPDX identifier if it has one.", "MIT")
     address: Text | None = optional("Web page of the data set.")
     data: Files | None = optional("The files of the data set, if `epochcost train` can read them.")
-    generated: Generated | None = optional(
-        "Settings to generate the examples from a seed, instead of files."
-    )
+    generated: Generated | None = optional("Settings to generate the examples, instead of files.")
 
     @model_validator(mode="after")
     def _one_origin(self) -> Dataset:
@@ -180,21 +174,15 @@ class ReplayedJob(SourcedSpec):
     )
     model: Identifier = key("The model to train, by id.", "resnet50")
     hardware: Identifier = key("The machine whose training time is used, by id.", "a2-highgpu-1g")
-    deadline_hours: Positive | None = optional(
-        "Longest time from the training's start to its end, in hours.", 48
-    )
+    deadline_hours: Positive | None = optional("Longest time from start to end, in hours.", 48)
     state_gb: Positive | None = optional(
         "Size of a checkpoint, in GB; by default, of parameters and optimizer state.", 1.3
     )
-    disk_gb_per_second: Positive = key(
-        "Speed of saving a checkpoint, in GB/s.", default=Decimal("0.5")
-    )
+    disk_gb_per_second: Positive = key("Speed of saving, in GB/s.", default=Decimal("0.5"))
     network_gb_per_second: Positive = key(
         "Speed of moving a checkpoint to another zone, in GB/s.", default=Decimal("0.1")
     )
-    transfer_price_per_gb: NonNegative = key(
-        "Price of moving a GB to another zone.", default=Decimal(0)
-    )
+    transfer_price_per_gb: NonNegative = key("Price of a GB to another zone.", default=Decimal(0))
     restart_seconds: NonNegative = key(
         "Time from a machine's start to the first step, in seconds.", default=Decimal(300)
     )

@@ -91,9 +91,7 @@ class Requests(Spec):
     answer: Lengths = key("Lengths of the answers, in tokens; at least two.")
     first_token_ms: PositiveInt = key("Latency bound of the first token, in milliseconds.", 1000)
     token_ms: PositiveInt = key("Latency bound of each further token, in milliseconds.", 100)
-    percentile: Literal[50, 90, 99] = key(
-        "Percent of the requests that must keep both bounds.", default=90
-    )
+    percentile: Literal[50, 90, 99] = key("Percent of requests that keep both bounds.", default=90)
     load_percents: Choices[Annotated[int, Field(ge=1, le=100)]] = key(
         "Rates to measure, as percents of the highest rate that keeps the bounds.",
         [50, 100],

@@ -40,19 +40,15 @@ class BudgetLimit(Spec):
     """
 
     model: Identifier = key("A model of the study, by id.", "mnist-cnn")
-    goal: BudgetGoal = key(
-        "Work to pay for: an epoch, all epochs, or a million inferences.", "full-training"
-    )
+    goal: BudgetGoal = key("An epoch, all epochs, or a million inferences.", "full-training")
     at_most: Positive = key("Highest allowed cost, in the currency.", 1)
     currency: Currency = key("Code of the currency in ISO 4217.", "USD", default="USD")
     accuracy_percent: Annotated[Percentage, Field(gt=0)] | None = optional(
         "Least accuracy of the training, as its source states it, in percent.", 91
     )
-    hardware: Identifier | None = optional(
-        "The machine, by id; the cheapest by default.", "p2.xlarge"
-    )
+    hardware: Identifier | None = optional("Machine, by id; the cheapest by default.", "p2.xlarge")
     price: Identifier | None = optional(
-        "The price plan, by id; the cheapest by default.", "p2.xlarge-on-demand-2026-07"
+        "Price plan, by id; the cheapest by default.", "p2.xlarge-on-demand-2026-07"
     )
 
 
@@ -140,9 +136,7 @@ class Cuda(Spec):
     """Settings of ONNX Runtime's CUDA provider."""
 
     device: Annotated[int, Field(ge=0, le=63)] = key("CUDA's number of the GPU.", 0, default=0)
-    graphs: bool = key(
-        "Whether a step is recorded once as a CUDA graph and replayed.", default=False
-    )
+    graphs: bool = key("Whether a step is recorded as a CUDA graph and replayed.", default=False)
     memory_limit_gib: Annotated[Number, Field(ge=0.0625, le=1_000_000)] | None = optional(
         "Limit of ONNX Runtime's memory arena on the device, in GiB.", 8
     )

@@ -95,9 +95,7 @@ class Target(NamedSpec):
         "g6.xlarge-on-demand-2026-07",
     )
     provider: Provider = key("The execution provider.", "cuda", default="cpu")
-    limit_minutes: Minutes = key(
-        "Longest time of a trial or sweep on the machine, in minutes.", default=60
-    )
+    limit_minutes: Minutes = key("Longest time of a trial or sweep, in minutes.", default=60)
     setup_minutes: Minutes = key(
         "Longest time to start the machine and install epochcost, in minutes.", default=15
     )

@@ -48,9 +48,7 @@ class Billing(Spec):
     increment_seconds: Annotated[NonNegative, AfterValidator(_none_or_a_millisecond)] = key(
         "Billed time is a multiple of this number of seconds; 0 bills the time as used.", 60
     )
-    minimum_seconds: NonNegative = key(
-        "Shortest billed time after a start, in seconds.", 600, default=Decimal(0)
-    )
+    minimum_seconds: NonNegative = key("Shortest billed time, in seconds.", 600, default=Decimal(0))
 
 
 BillingName = Literal["prorated", "per-second", "whole-hour", "ten-minutes"]
@@ -99,43 +97,26 @@ SUSTAINED_USE: Mapping[SustainedUseName, tuple[Decimal, ...]] = {
 
 
 class Owned(Spec):
-    """The costs of an owned machine, from which the price of an hour of use is computed."""
+    """The costs of an owned machine, from which the price of an hour of use is computed.
 
-    purchase: NonNegative = key(
-        "Price of buying the machine, in the plan's currency; 0 if it is already paid for.", 3000
-    )
-    residual: NonNegative = key(
-        "Value of the machine at the end of its life, in the plan's currency.",
-        300,
-        default=Decimal(0),
-    )
+    All amounts are in the plan's currency. Watts are not yet multiplied by ``pue``.
+    """
+
+    purchase: NonNegative = key("Price of buying the machine; 0 if it is already paid for.", 3000)
+    residual: NonNegative = key("Value at the end of its life.", 300, default=Decimal(0))
     years: Annotated[Positive, Field(le=20)] = key("Life of the machine, in years.", 4)
-    utilisation: Annotated[Share, Field(gt=0)] = key(
-        "Share of the machine's life in which it is in use.", 0.3
-    )
-    power_watts: Positive = key("Power drawn in use, not yet multiplied by pue, in watts.", 350)
-    idle_watts: NonNegative = key(
-        "Power drawn while idle, not yet multiplied by pue, in watts.", 60, default=Decimal(0)
-    )
+    utilisation: Annotated[Share, Field(gt=0)] = key("Share of its life in which it is used.", 0.3)
+    power_watts: Positive = key("Power drawn in use, in watts.", 350)
+    idle_watts: NonNegative = key("Power drawn while idle, in watts.", 60, default=Decimal(0))
     pue: Pue = key(
         "Power usage effectiveness: energy of the building divided by energy of the machine.",
         1.5,
         default=Decimal(1),
     )
-    electricity_per_kwh: NonNegative = key(
-        "Price of a kilowatt-hour, in the plan's currency.", 0.15
-    )
-    rack_per_month: NonNegative = key(
-        "Rent of rack space for a month, in the plan's currency.",
-        40,
-        default=Decimal(0),
-    )
-    maintenance_per_year: NonNegative = key(
-        "Cost of maintenance for a year, in the plan's currency.", 100, default=Decimal(0)
-    )
-    per_vcpu: bool = key(
-        "Whether amounts and watts are for one vCPU instead of the machine.", default=False
-    )
+    electricity_per_kwh: NonNegative = key("Price of a kilowatt-hour.", 0.15)
+    rack_per_month: NonNegative = key("Rent of rack space for a month.", 40, default=Decimal(0))
+    maintenance_per_year: NonNegative = key("Maintenance for a year.", 100, default=Decimal(0))
+    per_vcpu: bool = key("Whether amounts and watts are those of one vCPU.", default=False)
 
     @model_validator(mode="after")
     def _residual_below_purchase(self) -> Owned:
@@ -171,9 +152,7 @@ class Component(Spec):
         "Rule that rounds the time for which gigabyte-months are billed: its name, or a table.",
         "per-second",
     )
-    percent: NonNegative | None = optional(
-        "A premium on other hourly parts, in percent of these parts.", 10
-    )
+    percent: NonNegative | None = optional("A premium on other hourly parts, in percent.", 10)
     of: Annotated[Array[Text], DISTINCT] = key(
         "Labels of the parts to which the premium applies; all hourly parts by default.",
         ["compute"],
@@ -208,28 +187,21 @@ class Commitment(Spec):
     The payments for a machine over the whole term are divided by the hours in which it is used.
     With ``on_demand_hourly``, the commitment covers ``machines`` machines that run at the same
     time. Each further machine costs ``on_demand_hourly`` an hour. Without ``on_demand_hourly``,
-    each machine needs a separate commitment.
+    each machine needs a separate commitment. All amounts are in the plan's currency.
     """
 
     term_months: Positive = key("Length of the term, in months of 730 hours.", 12)
     payment: Literal["no-upfront", "partial-upfront", "all-upfront"] = key(
         "Whether nothing, a part or everything is paid upfront."
     )
-    upfront: NonNegative = key(
-        "Upfront payment for each machine, in the plan's currency.", 5000, default=Decimal(0)
-    )
+    upfront: NonNegative = key("Upfront payment for each machine.", 5000, default=Decimal(0))
     hourly: NonNegative = key(
-        "Amount to pay for each machine and every hour of the term, used or not, in the plan's "
-        "currency.",
-        1.2,
-        default=Decimal(0),
+        "Payment for each machine and every hour of the term, used or not.", 1.2, default=Decimal(0)
     )
     utilisation: Annotated[Share, Field(gt=0)] = key(
         "Share of the term in which the machine is used.", 0.8, default=Decimal(1)
     )
-    on_demand_hourly: Positive | None = optional(
-        "Hourly price of each machine beyond the commitment, in the plan's currency.", 1.9
-    )
+    on_demand_hourly: Positive | None = optional("Hourly price of each further machine.", 1.9)
     machines: Positive = key(
         "Number of machines that the commitment covers at a time; for a commitment to a sum of "
         "money, the sum divided by the price of one machine.",
@@ -265,7 +237,8 @@ class Commitment(Spec):
 class Start(Spec):
     """Duration of a machine's start, whether the start is billed, and how often starts fail.
 
-    A failed start takes as long as a successful start, but costs ``failure_charge``.
+    A failed start takes as long as a successful start, but costs ``failure_charge``, in the plan's
+    currency.
     """
 
     seconds: NonNegative = key("Duration of a start, in seconds.", 90, default=Decimal(0))
@@ -273,9 +246,7 @@ class Start(Spec):
     failure_probability: Annotated[Share, Field(lt=1)] = key(
         "Share of starts that fail; a failed start is repeated.", 0.02, default=Decimal(0)
     )
-    failure_charge: NonNegative = key(
-        "Price of a failed start, in the plan's currency.", 0.01, default=Decimal(0)
-    )
+    failure_charge: NonNegative = key("Price of a failed start.", 0.01, default=Decimal(0))
 
 
 class Interruptions(Spec):

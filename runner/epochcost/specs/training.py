@@ -50,12 +50,8 @@ class RmsProp(Spec):
 
     name: Literal["rmsprop"] = key("The optimizer.")
     learning_rate: Positive = key("The size of a step.", 0.001, default=Decimal("0.001"))
-    rho: Below1 = key(
-        "The share of the running mean square that is kept.", 0.9, default=Decimal("0.9")
-    )
-    epsilon: Positive = key(
-        "Number added to the root of the mean square.", 1e-07, default=Decimal("1e-7")
-    )
+    rho: Below1 = key("Share kept of the running mean square.", 0.9, default=Decimal("0.9"))
+    epsilon: Positive = key("Added to the root of the mean square.", 1e-07, default=Decimal("1e-7"))
     momentum: Momentum = Decimal(0)
     weight_decay: WeightDecay = Decimal(0)
 
@@ -66,7 +62,7 @@ class Adagrad(Spec):
     name: Literal["adagrad"] = key("The optimizer.")
     learning_rate: Positive = key("The size of a step.", 0.01, default=Decimal("0.01"))
     epsilon: Positive = key(
-        "Number added to the root of the sum of squares.", 1e-10, default=Decimal("1e-10")
+        "Added to the root of the sum of squares.", 1e-10, default=Decimal("1e-10")
     )
     initial_accumulator: NonNegative = key("Initial sum of squares.", 0.1, default=Decimal(0))
     weight_decay: WeightDecay = Decimal(0)
@@ -81,10 +77,8 @@ class Adadelta(Spec):
 
     name: Literal["adadelta"] = key("The optimizer.")
     learning_rate: Positive = key("Factor of the step.", 1, default=Decimal(1))
-    rho: Below1 = key(
-        "The share of the running mean squares that is kept.", 0.95, default=Decimal("0.95")
-    )
-    epsilon: Positive = key("Number added to the mean squares.", 1e-07, default=Decimal("1e-7"))
+    rho: Below1 = key("Share kept of the running mean squares.", 0.95, default=Decimal("0.95"))
+    epsilon: Positive = key("Added to the mean squares.", 1e-07, default=Decimal("1e-7"))
     weight_decay: WeightDecay = Decimal(0)
 
 
@@ -95,13 +89,9 @@ class Adam(Spec):
         "The optimizer; with adamw, weight decay does not change the gradient."
     )
     learning_rate: Positive = key("The size of a step.", 0.001, default=Decimal("0.001"))
-    beta1: Below1 = key("The share of the running mean that is kept.", 0.9, default=Decimal("0.9"))
-    beta2: Below1 = key(
-        "The share of the running mean square that is kept.", 0.999, default=Decimal("0.999")
-    )
-    epsilon: Positive = key(
-        "Number added to the root of the mean square.", 1e-08, default=Decimal("1e-8")
-    )
+    beta1: Below1 = key("Share kept of the running mean.", 0.9, default=Decimal("0.9"))
+    beta2: Below1 = key("Share kept of the running mean square.", 0.999, default=Decimal("0.999"))
+    epsilon: Positive = key("Added to the root of the mean square.", 1e-08, default=Decimal("1e-8"))
     weight_decay: NonNegative = key(
         "With adam, this share of a parameter is added to its gradient; with adamw, this share "
         "times the learning rate is subtracted from the parameter.",
@@ -192,9 +182,7 @@ class Augmentation(Spec):
     pad: Annotated[int, Field(ge=0, le=256)] = key(
         "Largest random shift of an image in each direction, in pixels.", 4, default=0
     )
-    flip: bool = key(
-        "Whether to mirror images left to right with probability one half.", default=False
-    )
+    flip: bool = key("Whether to mirror half of the images left to right.", default=False)
 
 
 class Constant(Spec):
@@ -279,9 +267,7 @@ class OnPlateau(Spec):
     measure: Literal["perplexity", "loss", "accuracy"] = key(
         "Measure of progress on held-out data.", default="loss"
     )
-    minimum_rate: NonNegative = key(
-        "The learning rate below which training ends.", 1e-05, default=Decimal(0)
-    )
+    minimum_rate: NonNegative = key("Rate below which training ends.", 1e-05, default=Decimal(0))
 
 
 Schedule = Annotated[
