@@ -29,12 +29,10 @@ class TokenPrices(Spec):
 
     input_per_million: NonNegative = key("Price of a million tokens of prompts.", 0.15)
     cached_input_per_million: NonNegative | None = optional(
-        "Price of a million tokens of prompts that are read from the cache.", 0.075
+        "Price of a million tokens read from the cache.", 0.075
     )
     cache_write_per_million: NonNegative | None = optional(
-        "Price of a million tokens of prompts that are written to the cache;"
-        " by default, `input_per_million`.",
-        0.1875,
+        "Price of a million tokens written to the cache; by default, `input_per_million`.", 0.1875
     )
     output_per_million: NonNegative = key("Price of a million tokens of answers.", 0.60)
 
@@ -75,9 +73,7 @@ class ApiPrice(TokenPrices, PricedSpec):
     name: Text = key("Name of the model at the provider.", "gpt-4o-mini")
     model: Identifier | None = optional("The same model in specs/models, by id.", "llama-3.1-8b")
     batch_percent: Annotated[Percentage, Field(lt=100)] = key(
-        "Discount for batches of requests that are answered within a day, in percent.",
-        50,
-        default=Decimal(0),
+        "Discount for requests that are answered within a day, in percent.", 50, default=Decimal(0)
     )
     long: LongPrompts | None = None
 
@@ -119,7 +115,6 @@ class ApiTable(SourcedSpec):
 
     name: Text = key("Name of the source.", "models.dev")
     table: TableName = key(
-        "The CSV file with the rows, in this folder; the columns are keys of specs/apis.",
-        "models-dev.csv",
+        "CSV file in this folder; its columns are keys of specs/apis.", "models-dev.csv"
     )
     licence: Text = key("Licence of the rows, as an SPDX identifier.", "MIT")

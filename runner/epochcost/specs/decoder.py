@@ -33,12 +33,10 @@ class Generation(Spec):
 
     batch_sizes: Choices[PositiveInt] = key("Sequences in a batch.", [1, 4], default=(1, 4))
     prompts: Choices[PositiveInt] = key(
-        "Lengths of prompts whose prefill is timed, in tokens.", [256], default=(256, 1024)
+        "Lengths of prompts whose prefill is timed, in tokens.", default=(256, 1024)
     )
     contexts: Choices[PositiveInt] = key(
-        "Lengths of the cache at which decoding a token is timed, in tokens.",
-        [256],
-        default=(256, 1024),
+        "Lengths of the cache at which decoding is timed, in tokens.", default=(256, 1024)
     )
 
 
@@ -74,9 +72,7 @@ class Decoder(Spec):
     experts_per_token: PositiveInt | None = optional("Experts that a token uses.", 8)
     parameters: PositiveInt | None = optional("Parameters; tied parameters count once.", 134515008)
     active_parameters: PositiveInt | None = optional(
-        "Number of parameters that a token uses; all by default.",
-        12879925248,
-        validate_default=True,
+        "Parameters that a token uses; all by default.", 12879925248, validate_default=True
     )
     published_precision: ServedPrecision = key(
         "Precision of the published weights, which prices to serve the model assume; fp4 for MXFP4 "

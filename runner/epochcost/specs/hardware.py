@@ -53,16 +53,13 @@ class Accelerator(Spec):
     name: Text = key("Model and form factor of the device.", "V100 SXM2 (16 GB)")
     count: PositiveInt = key("Number of these devices in the machine.", 8, default=1)
     compute_capability: Capability | None = optional(
-        "NVIDIA's compute capability, which decides which packages of ONNX Runtime support the "
-        "device.",
-        "8.9",
+        "NVIDIA's compute capability, on which packages of ONNX Runtime depend.", "8.9"
     )
     memory_gib: Positive | None = optional("Memory, in GiB.", 16)
     memory_gb_per_second: Positive | None = optional("Memory bandwidth, in GB/s.", 900)
     peak_fp32_tflops: Positive | None = optional("Peak fp32 rate, in TFLOP/s.", 15.7)
     peak_fp16_tflops: Positive | None = optional(
-        "Dense fp16 or bf16 peak rate of one device, in TFLOP/s; with tensor cores if it has them.",
-        125,
+        "Dense fp16 or bf16 peak rate, in TFLOP/s; with tensor cores if it has them.", 125
     )
     power_watts: Positive | None = optional("Power limit, in watts.", 300)
 
@@ -121,9 +118,7 @@ class Device(SourcedSpec):
     chip: Text = key("The chip, the same for all form factors (PCIe, SXM).", "A100")
     generation: Text = key("The maker's architecture of the chip.", "Ampere")
     spellings: Annotated[Array[Text], DISTINCT] = key(
-        "Other names under which sources and machines list the device; case does not matter.",
-        ["A100-SXM4-40GB"],
-        default=(),
+        "Other names in sources and machines; case does not matter.", ["A100-SXM4-40GB"], default=()
     )
     memory_gib: Positive = key("Memory without the default share of error correction, in GiB.", 40)
     memory_gb_per_second: Positive = key("Memory bandwidth, in GB/s.", 1555)

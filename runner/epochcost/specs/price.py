@@ -130,9 +130,7 @@ class Price(PricedSpec):
         default=(),
     )
     billing: BillingNameOrTable = key(
-        "Rule that rounds used time to billed time: its name, or a table.",
-        "per-second",
-        default="per-second",
+        "Rule that rounds used time to billed time: its name, or a table.", default="per-second"
     )
     sustained_use: SustainedUseName | None = optional(
         "Name of the discount for use through a month of 730 hours; gce-n1: the first quarter of"

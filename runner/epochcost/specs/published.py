@@ -74,9 +74,7 @@ class Claim(Spec):
         "Whether our number should equal the source's, or be at least as large.", default="equal"
     )
     shown: Literal["printed", "drawn", "derived"] = key(
-        "Whether the source prints the value, shows it in a chart, or prints figures from "
-        "which the value follows.",
-        default="printed",
+        "Whether the source prints or draws the value, or figures that imply it.", default="printed"
     )
     confirmed: bool = key("False if we could not check the value in a source.", default=True)
     differs: Text | None = optional("Why our number differs at the printed precision, if it does.")
@@ -178,8 +176,7 @@ class Published(SourcedSpec):
     """A source's table of measurements and claims."""
 
     source_id: Identifier | None = optional(
-        "Name of the source; tables with the same name share a page of the site. Default: the id.",
-        "malta-2019",
+        "Name of the source; tables with the same name share a page. Default: the id.", "malta-2019"
     )
     title: Text = key("The title of the source.")
     authors: Text = key("Authors of the source.")
@@ -212,8 +209,7 @@ class ObservationTable(SourcedSpec):
 
     name: Text = key("Name of the source.", "timm results")
     kind: Literal["examples", "tokens"] = key(
-        "What the rows' rates count: examples of any model, or tokens of language models.",
-        default="examples",
+        "What the rows' rates count; tokens are those of language models.", default="examples"
     )
     table: TableName = key("The CSV file with the rows, in this folder.", "timm.csv")
     columns: Mapping[str, Text] = key(
@@ -222,22 +218,17 @@ class ObservationTable(SourcedSpec):
         default={},
     )
     decoders: TableName | None = optional(
-        "The file with the sizes of the rows' language models, in this folder.", "decoders.csv"
+        "File with the sizes of the language models, in this folder.", "decoders.csv"
     )
     machines: TableName | None = optional(
-        "The file with the processors of the rows' machines, in this folder.",
-        "sparecores-machines.csv",
+        "File with the processors of the machines, in this folder.", "sparecores-machines.csv"
     )
     profiles: TableName | None = optional(
-        "The file with the operations of the models' graphs, by model and input size, in this "
-        "folder.",
-        "timm-profiles.csv",
+        "File with the operations of graphs by input size, in this folder.", "timm-profiles.csv"
     )
     tuned: bool = key("Whether vendors tuned the programs for each device (MLPerf).", default=False)
     cpus: Mapping[str, PositiveInt] = key(
-        "Number of threads of each CPU that rows list as an accelerator.",
-        {"i9_10940x": 28},
-        default={},
+        "Threads of each CPU that rows list as an accelerator.", {"i9_10940x": 28}, default={}
     )
     licence: Text = key("Licence of the rows, as an SPDX identifier.", "Apache-2.0")
     notice: Text | None = optional("Text that must be shown with the rows: trademarks, terms.")

@@ -59,9 +59,7 @@ class DataFile(Spec):
         "Members to read from an archive, in this order.", ["data_batch_1.bin"], default=()
     )
     held_out_members: Array[FileName] = key(
-        "Members with held-out examples, if an archive has both parts; `members` is for training.",
-        ["test_batch.bin"],
-        default=(),
+        "Members with held-out examples; `members` is for training.", ["test_batch.bin"], default=()
     )
     size_bytes: PositiveInt | None = optional("Length of the file, in bytes.", 28881)
     sha256: Annotated[str, matching(r"[0-9a-f]{64}", "a SHA-256 in 64 hexadecimal digits")] | (

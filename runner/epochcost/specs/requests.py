@@ -99,7 +99,6 @@ class Requests(Spec):
     )
     engine: EngineName = key(
         "The engine's package and version; `epochcost engine` fetches it.",
-        f"{ENGINE}==0.18.0",
         default=f"{ENGINE}==0.18.0",
     )
 

@@ -93,18 +93,14 @@ class Sampling(Spec):
     """
 
     relative_half_width: Annotated[Positive, Field(lt=1)] = key(
-        "Demanded precision of the mean step time: half the width of its 95 % interval, divided by "
-        "the mean.",
-        0.02,
+        "Precision of the mean step time: half of its 95 % interval, divided by the mean.",
         default=Decimal("0.02"),
     )
     minimum_samples: Annotated[int, Field(ge=10, le=MOST_SAMPLES)] = key(
-        "Least number of timed steps.", 30, default=30
+        "Least number of timed steps.", default=30
     )
     budget_seconds: TrialTime = key(
-        "Longest time of a trial's warm-up and samples together, in seconds.",
-        20,
-        default=Decimal(20),
+        "Longest time of a trial's warm-up and samples, in seconds.", default=Decimal(20)
     )
 
 
@@ -116,9 +112,7 @@ class Serving(Spec):
     """
 
     server_latency_ms: TrialTime | None = optional(
-        "Latency bound in the scenario server, in milliseconds; by default, the bound in the "
-        "model's spec.",
-        15,
+        "Latency bound in the scenario server, in ms; by default, that of the model's spec.", 15
     )
     latency_percentile: Annotated[Positive, Field(lt=1)] = key(
         "Share of the answers that must keep the latency bound.", 0.99, default=Decimal("0.99")
@@ -154,32 +148,23 @@ class Study(NamedSpec):
     name: Text = key("Title of the study.", "First results")
     models: Choices[Identifier] = key("The models, by their ids in models/.", ["mnist-cnn"])
     hardware: Choices[Identifier] = key(
-        "The machines, by their ids in hardware/; local is the machine that runs the study.",
-        ["local"],
+        "Machines, by id in hardware/; local is the machine that runs the study.",
         default=(AT_HAND,),
     )
     modes: Choices[Mode] = key(
-        "Whether models are trained, served, or both.",
-        ["training"],
-        default=("training", "inference"),
+        "Whether models are trained, served, or both.", default=("training", "inference")
     )
     providers: Choices[Provider] = key(
-        "ONNX Runtime's execution providers; those that a machine lacks are left out.",
-        ["cpu"],
-        default=("cpu", "cuda"),
+        "Execution providers; those that a machine lacks are left out.", default=("cpu", "cuda")
     )
     training_batch_sizes: AskedBatchSizes | None = optional(
-        'Batch sizes of training, or "auto" to find the largest that fits in memory; by default, '
-        "the sizes in the model's spec."
+        'Batch sizes of training, or "auto" for the largest that fits; by default, the model\'s.'
     )
     inference_batch_sizes: AskedBatchSizes | None = optional(
-        'Batch sizes of inference, or "auto" to find the largest that fits in memory; by default, '
-        "the sizes in the model's spec."
+        'Batch sizes of inference, or "auto" for the largest that fits; by default, the model\'s.'
     )
     scenarios: Choices[Scenario] = key(
-        "Loads of inference: full batches one after the other, or MLPerf Inference's scenarios.",
-        ["server"],
-        default=("batch",),
+        "Loads: batches in succession, or MLPerf Inference's scenarios.", default=("batch",)
     )
     serving: Serving = Serving()
     generation: Generation | None = optional(
@@ -200,9 +185,7 @@ class Study(NamedSpec):
     )
     cuda: Cuda = Cuda()
     rounds: Annotated[int, Field(ge=1, le=MOST_ROUNDS)] = key(
-        "Number of rounds over all trials. Each round has a new order and starts a new process for "
-        "each trial. One round is too few to compare results.",
-        3,
+        "Rounds over all trials, each in a new order and new processes; one is too few to compare.",
         default=3,
     )
     seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = key(

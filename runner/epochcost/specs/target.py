@@ -52,10 +52,7 @@ class Ssh(Spec):
     """A machine that the system's `ssh` reaches, with the keys and settings of the user."""
 
     name: Literal["ssh"] = key("The system's `ssh` and `rsync`.")
-    host: _Host = key(
-        "The host for `ssh`: an address, or an alias in the configuration of `ssh`.",
-        "alice@gpu-box",
-    )
+    host: _Host = key("Host for `ssh`: an address or a configured alias.", "alice@gpu-box")
 
 
 class Slurm(Spec):
@@ -63,8 +60,7 @@ class Slurm(Spec):
 
     name: Literal["slurm"] = key("A Slurm cluster.")
     login: _Host | None = optional(
-        "The login node for `ssh`: an address or alias; by default, this machine submits jobs.",
-        "alice@login",
+        "Login node for `ssh`; by default, this machine submits jobs.", "alice@login"
     )
     options: Array[_Option] = key(
         "Options of `sbatch` that choose the nodes.",
@@ -91,8 +87,7 @@ class Target(NamedSpec):
     engine: Ssh | Slurm | Sky = key("How to reach the machine.", discriminator="name")
     hardware: Identifier = key("The machine, by id in hardware/.", "g6.xlarge")
     price: Identifier = key(
-        "The price plan of the machine, by id; with a spot plan, a spot machine is rented.",
-        "g6.xlarge-on-demand-2026-07",
+        "Price plan, by id; a spot plan rents a spot machine.", "g6.xlarge-on-demand-2026-07"
     )
     provider: Provider = key("The execution provider.", "cuda", default="cpu")
     limit_minutes: Minutes = key("Longest time of a trial or sweep, in minutes.", default=60)
@@ -113,13 +108,10 @@ class Target(NamedSpec):
         default=(),
     )
     folder: Text = key(
-        "Folder on the machine, relative to the user's home, in which each target uses a folder.",
-        default=".cache/epochcost",
+        "Folder below the user's home, with a folder for each target.", default=".cache/epochcost"
     )
     secrets: Array[Text] = key(
-        "Names of environment variables on your computer that the trials need on the machine.",
-        ["HF_TOKEN"],
-        default=(),
+        "Your environment variables that the trials need on the machine.", ["HF_TOKEN"], default=()
     )
 
     @property

@@ -109,9 +109,7 @@ class Owned(Spec):
     power_watts: Positive = key("Power drawn in use, in watts.", 350)
     idle_watts: NonNegative = key("Power drawn while idle, in watts.", 60, default=Decimal(0))
     pue: Pue = key(
-        "Power usage effectiveness: energy of the building divided by energy of the machine.",
-        1.5,
-        default=Decimal(1),
+        "PUE: energy of the building divided by energy of the machine.", 1.5, default=Decimal(1)
     )
     electricity_per_kwh: NonNegative = key("Price of a kilowatt-hour.", 0.15)
     rack_per_month: NonNegative = key("Rent of rack space for a month.", 40, default=Decimal(0))
@@ -149,14 +147,11 @@ class Component(Spec):
         default="hour",
     )
     billing: BillingNameOrTable | None = optional(
-        "Rule that rounds the time for which gigabyte-months are billed: its name, or a table.",
-        "per-second",
+        "Rule that rounds the billed time of gigabyte-months: its name, or a table.", "per-second"
     )
     percent: NonNegative | None = optional("A premium on other hourly parts, in percent.", 10)
     of: Annotated[Array[Text], DISTINCT] = key(
-        "Labels of the parts to which the premium applies; all hourly parts by default.",
-        ["compute"],
-        default=(),
+        "Labels of parts with the premium; all hourly parts by default.", ["compute"], default=()
     )
 
     @model_validator(mode="after")

@@ -260,9 +260,7 @@ class OnPlateau(Spec):
         "Factor of the learning rate after a plateau.", 0.5, default=Decimal("0.5")
     )
     threshold: NonNegative = key(
-        "An epoch that improves the measure by at most this number is a plateau.",
-        0,
-        default=Decimal(0),
+        "An epoch that improves the measure by no more is a plateau.", default=Decimal(0)
     )
     measure: Literal["perplexity", "loss", "accuracy"] = key(
         "Measure of progress on held-out data.", default="loss"
