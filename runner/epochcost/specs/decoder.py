@@ -57,9 +57,7 @@ class Decoder(Spec):
     key_value_rank: PositiveInt | None = optional(
         "Size of the latent vector that the cache stores instead of keys and values.", 512
     )
-    rope_size: PositiveInt | None = optional(
-        "Size of the rotated key that is cached with the latent vector.", 64
-    )
+    rope_size: PositiveInt | None = optional("Size of the rotated key, cached as well.", 64)
     window: PositiveInt | None = optional("Latest tokens that windowed layers attend to.", 1024)
     windowed_layers: PositiveInt | None = optional("Number of layers with a window.", 25)
     vocabulary: PositiveInt = key("Number of different tokens.", 49152)

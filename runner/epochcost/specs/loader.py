@@ -79,7 +79,7 @@ def _specs_folder_of(path: Path) -> Path:
     for folder in (path, *path.parents):
         if folder.name == FOLDER:
             return folder
-    return path
+    return path if path.is_dir() else path.parent
 
 
 def walk(tree: Path) -> Iterator[SpecFile | Fault]:

@@ -103,7 +103,7 @@ class Training(LossTerm):
         "Largest norm of all gradients together; larger gradients are scaled down.", 1
     )
     batch_sizes: Choices[PositiveInt] = key(
-        "Batch sizes in examples per step; first the size in the source.", [128]
+        "Examples per step; first the size in the source.", [128]
     )
     examples_per_epoch: PositiveInt = key(
         "Examples in an epoch; an incomplete last batch is left out.", 50000

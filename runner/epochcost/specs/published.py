@@ -165,9 +165,7 @@ class Remark(Spec):
     said: Text = key("The source's statement, in our words.")
     ours: Text | None = optional("Our interpretation of the statement.")
     price: Identifier | None = optional("The resulting price plan, by id in prices/.")
-    hardware: Identifier | None = optional(
-        "The machine of the statement, by id in hardware/, if no price is known."
-    )
+    hardware: Identifier | None = optional("The machine, by id in hardware/, if no price is known.")
     model: Identifier | None = optional("The model of the statement, by id in models/.")
     confirmed: bool = key("False if we could not check the statement in a source.", default=True)
 

@@ -167,9 +167,7 @@ class ReplayedJob(SourcedSpec):
     """
 
     name: Text = key("Name for people.", "Three zones, made")
-    trace: TableName = key(
-        "The CSV file with prices and availability, in this folder.", "made-three-zones.csv"
-    )
+    trace: TableName = key("CSV file with prices, in this folder.", "made-three-zones.csv")
     model: Identifier = key("The model to train, by id.", "resnet50")
     hardware: Identifier = key("The machine whose training time is used, by id.", "a2-highgpu-1g")
     deadline_hours: Positive | None = optional("Longest time from start to end, in hours.", 48)

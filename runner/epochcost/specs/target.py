@@ -91,9 +91,7 @@ class Target(NamedSpec):
     )
     provider: Provider = key("The execution provider.", "cuda", default="cpu")
     limit_minutes: Minutes = key("Longest time of a trial or sweep, in minutes.", default=60)
-    setup_minutes: Minutes = key(
-        "Longest time to start the machine and install epochcost, in minutes.", default=15
-    )
+    setup_minutes: Minutes = key("Longest time to start and install, in minutes.", default=15)
     retries: Annotated[int, Field(ge=0, le=10)] = key(
         "How often a trial or sweep is repeated after its machine was lost.", default=1
     )

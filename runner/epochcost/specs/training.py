@@ -61,9 +61,7 @@ class Adagrad(Spec):
 
     name: Literal["adagrad"] = key("The optimizer.")
     learning_rate: Positive = key("The size of a step.", 0.01, default=Decimal("0.01"))
-    epsilon: Positive = key(
-        "Added to the root of the sum of squares.", 1e-10, default=Decimal("1e-10")
-    )
+    epsilon: Positive = key("Added to the root of the sum of squares.", default=Decimal("1e-10"))
     initial_accumulator: NonNegative = key("Initial sum of squares.", 0.1, default=Decimal(0))
     weight_decay: WeightDecay = Decimal(0)
 
@@ -230,9 +228,7 @@ class Falling(Spec):
 
     name: Literal["cosine", "linear"] = key("The schedule.")
     warm_up_steps: WarmUpSteps = 0
-    final_factor: Share = key(
-        "Factor of the optimizer's learning rate at the last step.", 0.1, default=Decimal(0)
-    )
+    final_factor: Share = key("Factor of the rate at the last step.", 0.1, default=Decimal(0))
 
 
 class InverseSquareRoot(Spec):
