@@ -370,8 +370,14 @@ def test_former_kinds_and_keys_are_ignored(project: Project) -> None:
     text = (project.root / PUBLISHED).read_text()
     claim = 'label = "cost", printed = "1.00", unit = "USD", differs = "why"'
     project.write(PUBLISHED, f'{text}claims = [{{ {claim}, formula = {{ name = "cost" }} }}]\n')
-    (row,) = load_catalogue(project.root).published["paper"].timings
+    digits = 'id = "digits"\nname = "Digits"\nexample = "a digit"\nshape = "8 x 8"\n'
+    files = '[data]\nformat = "csv"\npackage = "x"\nfiles = [{ name = "a.csv", part = "training" }]'
+    digits += f'training_examples = 9\nsource = "the web"\n{files}\n'
+    project.write("specs/datasets/digits.toml", digits)
+    catalogue = load_catalogue(project.root)
+    (row,) = catalogue.published["paper"].timings
     assert row.claims[0].label == "cost"
+    assert catalogue.dataset("digits").data is not None
 
 
 def test_a_csv_file_of_no_spec_is_doubted(project: Project) -> None:

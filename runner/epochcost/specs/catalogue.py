@@ -48,6 +48,7 @@ FORMER_KEYS = (
     ("published", "claims", "formula"),
     ("published", "timings", "claims", "formula"),
     ("datasets", "data", "files", "unpacked_bytes"),
+    ("datasets", "data", "package"),
 )
 
 
