@@ -293,17 +293,15 @@ def _check(
 ) -> ClaimCheck:
     try:
         with exact_arithmetic():
-            figure = _recompute_figure(published, claim, timing, prices)
+            return ClaimCheck(claim, _recompute_figure(published, claim, timing, prices))
     except InputError as error:
         return ClaimCheck(claim, None, str(error))
-    unknown = None if figure else "the source does not give its inputs"
-    return ClaimCheck(claim, figure, unknown)
 
 
 def _recompute_figure(
     published: Published, claim: Claim, timing: Timing | None, prices: Mapping[str, Price]
-) -> RecomputedFigure | None:
-    """Compute a claim's number from its inputs; None if this module has no formula for it."""
+) -> RecomputedFigure:
+    """Compute a claim's number from its inputs; InputError if this module has no formula for it."""
     figures: list[Figures] = []
     formula, loose = _FORMULAS.get(published.page), _LOOSE.get(published.page)
     if timing is None and loose is not None:
@@ -322,4 +320,6 @@ def _recompute_figure(
             figures.append(formula(claim, works[timing.id][end], row_ends))
     unit = _BASE_UNITS.get(claim.unit, Decimal(1))
     values = [each[claim.label]() / unit for each in figures if claim.label in each]
-    return RecomputedFigure(values[0], min(values), max(values)) if values else None
+    if not values:
+        raise InputError("the source does not give its inputs")
+    return RecomputedFigure(values[0], min(values), max(values))

@@ -18,7 +18,13 @@ from epochcost.results.plausibility import MOST_HERTZ, cpu_flops, gpu_copy, gpu_
 from epochcost.results.records import DamagedResultError, damaged
 from epochcost.results.reported import ReportedRun, spec_faults
 from epochcost.results.sidecars import BatchLimit, Payment
-from epochcost.results.store import Sidecar, load_sidecars, read_plain, require_name
+from epochcost.results.store import (
+    Sidecar,
+    load_sidecars,
+    read_sidecar,
+    require_name,
+    require_plain,
+)
 from epochcost.results.trainings import Trainings
 from epochcost.specs.catalogue import Catalogue
 from epochcost.units import scientific
@@ -31,18 +37,15 @@ _COPY_BYTES_A_CYCLE = 192
 def sidecar_faults(catalogue: Catalogue, root: Path, now: dt.datetime) -> Iterator[Fault]:
     """Yield a fault for each faulty record below ``root``, except records of results."""
     for kind in KINDS:
-        loaded = load_sidecars(root, kind)
-        faults = {fault.path: fault for fault in loaded.faults}
         for path in sorted(root.glob(f"*/{kind.folder}/*.json")):
             try:
-                read_plain(path, root)
-                if record := loaded.records.get(path):
-                    if message := next(_messages(catalogue, record, now), None):
-                        raise damaged(path, message)
-                    require_name(path, record.path(root).name)
+                require_plain(path, root)
+                record = read_sidecar(path, root, kind)
+                if message := next(_messages(catalogue, record, now), None):
+                    raise damaged(path, message)
+                require_name(path, record.path(root).name)
             except DamagedResultError as error:
-                faults[path] = error.fault
-        yield from faults.values()
+                yield error.fault
 
 
 def ceiling_remarks(root: Path, hosts: Container[object]) -> Iterator[tuple[str, Path]]:

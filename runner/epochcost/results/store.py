@@ -100,7 +100,7 @@ def _load(paths: Iterable[Path], read: Callable[[Path], RecordT]) -> Loaded[Reco
 def read_result(path: Path, root: Path) -> Result:
     """Read a result below the folder ``root``; raises DamagedResultError for an invalid file."""
     result = parse_result(_read_bytes_below(path, root, MAX_FILE_BYTES), path)
-    require_hardware(result.hardware, path, path.parent)
+    _require_hardware(result.hardware, path, path.parent)
     return result
 
 
@@ -121,8 +121,8 @@ def _read_bytes_below(path: Path, root: Path, most_bytes: int) -> bytes:
         raise damaged(path, f"expected a readable file, got {reason}") from None
 
 
-def read_plain(path: Path, root: Path) -> bytes:
-    """Read a file below ``root`` that another person may have written.
+def require_plain(path: Path, root: Path) -> None:
+    """Check a file below ``root`` that another person may have written.
 
     Raises DamagedResultError for a link, a place outside ``root``, a large file, or unsafe text.
     """
@@ -134,11 +134,9 @@ def read_plain(path: Path, root: Path) -> bytes:
     try:
         hostile = next((text for text in _texts(json.loads(data)) if not _is_plain(text)), None)
     except (ValueError, RecursionError):
-        # The parser reports what is wrong, and where.
-        return data
+        return  # The parser reports what is wrong, and where.
     if hostile is not None:
         raise damaged(path, f"expected printable text, got control characters: {hostile!r:.80}")
-    return data
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -161,8 +159,7 @@ def require_name(path: Path, name: str) -> None:
         raise damaged(path, f"expected the name {name}, got {path.name!r:.120}")
 
 
-def require_hardware(hardware: str, path: Path, folder: Path) -> None:
-    """Raise DamagedResultError unless the ``folder`` of a machine has the machine's id."""
+def _require_hardware(hardware: str, path: Path, folder: Path) -> None:
     if hardware != folder.name:
         expected = f"expected hardware {folder.name!r} in this folder"
         raise damaged(path, f"{expected}, got {hardware!r:.80}")
@@ -219,13 +216,14 @@ def write_sidecar(root: Path, record: Sidecar) -> Path:
 def load_sidecars(root: Path, kind: type[SidecarT]) -> Loaded[SidecarT]:
     """Load records of ``kind`` below ``root`` by file name; none if the folder is missing."""
     paths = root.glob(f"*/{kind.folder}/*.json")
-    return _load(paths, lambda path: _read_sidecar(path, root, kind))
+    return _load(paths, lambda path: read_sidecar(path, root, kind))
 
 
-def _read_sidecar(path: Path, root: Path, kind: type[SidecarT]) -> SidecarT:
+def read_sidecar(path: Path, root: Path, kind: type[SidecarT]) -> SidecarT:
+    """Read a record of ``kind`` below ``root``; raises DamagedResultError for an invalid file."""
     try:
         record = read_record(kind, _read_bytes_below(path, root, _MOST_SIDECAR_BYTES))
     except ValidationError as error:
         raise damaged(path, f"expected {kind.described}, got {first_error(error)}") from None
-    require_hardware(record.hardware, path, path.parent.parent)
+    _require_hardware(record.hardware, path, path.parent.parent)
     return record

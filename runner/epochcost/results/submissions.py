@@ -15,16 +15,10 @@ from epochcost.errors import Fault, InputError, ModelError
 from epochcost.plan.digests import graph_digests, work_sha256
 from epochcost.results.checks import Claim, first_fault, review_remarks, unwatched_rounds
 from epochcost.results.plausibility import FlopsByModel
-from epochcost.results.records import DamagedResultError, Result, damaged, parse_result
+from epochcost.results.records import DamagedResultError, Result, damaged
 from epochcost.results.rounds import summary_of, without_disturbed_rounds
 from epochcost.results.sidecar_faults import KINDS, ceiling_remarks, sidecar_faults
-from epochcost.results.store import (
-    file_name,
-    read_plain,
-    read_result,
-    require_hardware,
-    require_name,
-)
+from epochcost.results.store import file_name, read_result, require_name, require_plain
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.document import display_path
 from epochcost.statistics.summary import Summary
@@ -156,7 +150,9 @@ def _record_other_results(
 
 def _judged(path: Path, root: Path, context: _CheckContext) -> tuple[Submission, _Host] | Fault:
     try:
-        result = _read(path, root)
+        require_plain(path, root)
+        result = read_result(path, root)
+        require_name(path, file_name(result.trial, result.environment.fingerprint))
         copied = context.record(result)
         if message := next(_faults(result, context, copied), None):
             raise damaged(path, message)
@@ -197,13 +193,6 @@ def _files(root: Path, paths: Sequence[Path]) -> tuple[Path, ...]:
             or root.resolve() not in file.parent.resolve().parents
         )
     return tuple(dict.fromkeys(files))
-
-
-def _read(path: Path, root: Path) -> Result:
-    result = parse_result(read_plain(path, root), path)
-    require_hardware(result.hardware, path, path.parent)
-    require_name(path, file_name(result.trial, result.environment.fingerprint))
-    return result
 
 
 def _displayed(fault: Fault) -> Fault:
