@@ -37,10 +37,8 @@
     return views.get(plot);
   }
 
-  /* The spec next to the picture, or in the figure's script. */
   async function specOf(plot) {
-    const beside = plot.querySelector("template"), name = plot.dataset.ecFigure || plot.dataset.ecLater;
-    if (beside) { return JSON.parse(beside.content.textContent); }
+    const name = plot.dataset.ecFigure || plot.dataset.ecLater;
     return structuredClone((await loaded(`${folder}../data/figures/${name}.js`, "epochcostSpecs"))[name]);
   }
 

@@ -15,7 +15,7 @@
   /* The number of sequences with the most requests within the bounds; undefined without any. */
   function best(decoder, usage, question) {
     return decoder.capacities.map(
-      ({ sequences, program }) => ({ sequences, program, ...answers(program, usage) })
+      ({ sequences, program }) => ({ sequences, ...answers(program, usage) })
     ).filter(
       ({ timed, first, token }) => timed && first <= question.first && token <= question.token
     ).sort((one, other) => one.request - other.request)[0];
@@ -35,14 +35,15 @@
         }).request;
         if (kept[machine] && kept[machine].request <= whole) { return; }
         kept[machine] = {
-          sequences, first: phases.first, token: phases.between, request: whole, program: shared.cost,
-          ends: () => ({ request: whole, request_low: request(0), request_high: request(1) }),
+          sequences, first: phases.first, token: phases.between, request: whole,
+          ends: () => ({ request_low: request(0), request_high: request(1) }),
           software: timing.software, precision: timing.precision
         };
       });
     }));
     return Object.entries(kept).map(([machine, capacity]) => ({
-      decoder: { machine, precision: capacity.precision, software: capacity.software, ...shared.machines[machine] }, capacity
+      decoder: { machine, precision: capacity.precision, software: capacity.software, ...shared.machines[machine] },
+      capacity: { ...capacity, ...capacity.ends() }
     }));
   }
 
@@ -54,10 +55,10 @@
     ).sort((one, other) => one.mean - other.mean);
     if (apis.length) { usage.api_request = apis[0].request; }
     const measured = data.decoders.map(decoder => ({ decoder, capacity: best(decoder, usage, question) }));
-    const machines = [...measured.filter(({ capacity }) => capacity), ...(shared ? predicted(data, usage, question, shared) : [])];
+    const machines = [...measured.filter(({ capacity }) => capacity), ...predicted(data, usage, question, shared)];
     return [...apis, ...machines.flatMap(offer => offer.decoder.plans.map(plan => ({
       plan, rate: question.rate, ...offer,
-      ...answers(offer.capacity.program, { ...usage, hour: plan.hour, ...offer.capacity.ends?.() })
+      ...answers(shared.cost, { ...usage, hour: plan.hour, ...offer.capacity })
     })))].sort((one, other) =>
       reserved(one) - reserved(other) || one.mean - other.mean || (one.full || 0) - (other.full || 0)
     );

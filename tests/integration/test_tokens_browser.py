@@ -78,17 +78,17 @@ def drawn(draw: random.Random) -> Requests:
 def test_the_browser_offers_what_the_engine_offers(page: Page, report: Report) -> None:
     """The same machines and plans at the same cost, within bounds and without."""
     draw, decoders = random.Random(20261124), timed_decoders(report.inputs)
-    for address, script in token_files(report):
+    files = {address: _data(script) for address, script in token_files(report)}
+    for address, data in files.items():
         if Path(address).parent != Path(FOLDER):
             continue
         model = Path(address).stem
-        data = json.loads(script.partition("=")[2].rstrip(";\n"))
         of_model = [decoder for decoder in decoders if decoder.model == model]
         for _ in range(_DRAWS):
             traffic = drawn(draw)
             answers = page.evaluate(
-                "([data, asked]) => window.epochcostTokens.offers(data, asked)",
-                [data, plain(traffic)],
+                "([data, asked, shared]) => window.epochcostTokens.offers(data, asked, shared)",
+                [data, plain(traffic), files[SHARED]],
             )
             machines = [answer for answer in answers if "plan" in answer]
             engine = offers_of(report.catalogue, of_model, traffic)
@@ -99,6 +99,10 @@ def test_the_browser_offers_what_the_engine_offers(page: Page, report: Report) -
             assert sorted(answer["mean"] for answer in answers if "api" in answer) == pytest.approx(
                 [float(offer.per_million) for offer in api_offers(apis, traffic)]
             )
+
+
+def _data(script: str) -> Any:
+    return json.loads(script.partition("=")[2].rstrip(";\n"))
 
 
 def plain(traffic: Requests) -> dict[str, float]:
@@ -164,7 +168,7 @@ def test_predicted_machines_cost_what_the_engine_says(
     """Dense models and mixtures, short and long prompts, alone and at full load."""
     files = dict(token_files(project_report, [name]))
     data, timings, shared = (
-        json.loads(files[file].partition("=")[2].rstrip(";\n"))
+        _data(files[file])
         for file in (f"{FOLDER}/{name}.js", f"{FOLDER}/{name}/{precision}.js", SHARED)
     )
     data |= {"timings": timings, "precision": precision}
@@ -295,17 +299,17 @@ def test_an_address_fills_in_only_what_a_hand_could(page: Page, form: str) -> No
 
 def test_the_timed_lengths_say_why_a_machine_is_left_out(page: Page, report: Report) -> None:
     """Beyond the longest timed prompt; not with a prompt that a machine was timed for."""
-    script = next(script for address, script in token_files(report) if address != SHARED)
-    data = json.loads(script.partition("=")[2].rstrip(";\n"))
-    ask = """([data, prompt]) => {
+    (_, common), (_, script), *_ = token_files(report)
+    shared, data = _data(common), _data(script)
+    ask = """([data, prompt, shared]) => {
       const asked = {rate: 1, prompt: prompt, output: 100, first: Infinity, token: Infinity};
-      const offers = window.epochcostTokens.offers(data, asked);
+      const offers = window.epochcostTokens.offers(data, asked, shared);
       return window.epochcostTokens.untimed(data, offers, asked);
     }"""
     longest = data["decoders"][0]["longest"]["prefill"]
     expected = f"prompts were timed up to {longest} tokens; yours has 10,000."
-    assert page.evaluate(ask, [data, 10_000]).endswith(expected)
-    assert page.evaluate(ask, [data, longest]) == ""
+    assert page.evaluate(ask, [data, 10_000, shared]).endswith(expected)
+    assert page.evaluate(ask, [data, longest, shared]) == ""
 
 
 @pytest.mark.parametrize(

@@ -177,7 +177,7 @@ def test_curves_have_the_band_of_all_repeats(page: Page) -> None:
     """
     figure = page.figures["time-net-numbers"]
     assert figure is not None
-    first, *_ = figure.table.rows
+    first, *_ = figure.data.table.rows
     assert figure.title.endswith("reaches 87.3 % held-out accuracy in 110 min")
     assert [float(value) for value in first[-3:]] == pytest.approx([0.5, 0.6, 0.7])
     assert float(first[2]) == pytest.approx((3600 + 7200 + 9000) / 3 / 2)

@@ -65,7 +65,7 @@ def test_answers_are_those_of_the_pages(documents: dict[str, Any], report: Repor
     count = 0
     for workload in report.workloads:
         uri = f"models/{'' if workload.is_model else 'published/'}{workload.id}.json"
-        for job, contest in report.contests_of(workload).items():
+        for job, contest in report.contests[workload].items():
             answer = documents[uri]["jobs"][job]
             assert answer["cheapest"]["cost"]["mean"] == float(contest.cheapest.cost.mean)
             assert answer["cheapest"] in answer["machines"]

@@ -37,7 +37,7 @@ DATA = ChartData(
 
 def test_files_have_a_unit_in_each_name_and_all_digits() -> None:
     """Columns of files have units in their names; an interval with equal ends has empty ends."""
-    assert as_csv(DATA.table()).splitlines() == [
+    assert as_csv(DATA.table).splitlines() == [
         "name,vcpus,time_low_s,time_s,time_high_s,cost_EUR,ratio,best,note",
         "a,2,1,2,99,0.5,1.235,yes,n",
         "b,4,,3,,,1,no,m",
@@ -47,12 +47,12 @@ def test_files_have_a_unit_in_each_name_and_all_digits() -> None:
 def test_a_low_end_that_is_no_bound_is_empty() -> None:
     """A low end below a thousandth of the mean is no figure in tables and files."""
     row = replace(DATA.rows[0], time=(1e-18, 2.0, 99.0))
-    assert as_csv(ChartData((row,)).table()).splitlines()[1] == "a,2,,2,99,0.5,1.235,yes,n"
+    assert as_csv(ChartData((row,)).table).splitlines()[1] == "a,2,,2,99,0.5,1.235,yes,n"
 
 
 def test_people_read_titles_and_what_an_end_is() -> None:
     """An interval has three columns with titles, unless tables show only its mean."""
-    titles = [column.title for column in DATA.table().columns]
+    titles = [column.title for column in DATA.table.columns]
     assert titles[2:5] == ["Time, lower end", "Time", "Time, upper end"]
     assert titles.count("Ratio") == 1
 

@@ -97,7 +97,7 @@ def test_the_documented_example_redoes_a_chart(
     """The code in the how-to page, run on the repository's figures, gives the chart's frontier."""
     report = Report(inputs_of(ROOT))
     workload = next(workload for workload in report.workloads if workload.id == "mnist-cnn")
-    rows = report.workloads[workload].rows
+    rows = report.workloads[workload]
     machines = contest(rows, "full")
     assert machines is not None
     chart = cost_against_time(machines, identifier="x", job="job")
@@ -108,8 +108,8 @@ def test_the_documented_example_redoes_a_chart(
     names: dict[str, Any] = {}
     exec(block, names)  # noqa: S102  the page's own text
     lines = names["frontier"].fetchall()
-    columns = [column.name for column in chart.table.columns]
-    drawn = [dict(zip(columns, row, strict=True)) for row in chart.table.rows]
+    columns = [column.name for column in chart.data.table.columns]
+    drawn = [dict(zip(columns, row, strict=True)) for row in chart.data.table.rows]
     expected = [row for row in drawn if row["on_frontier"] == "yes"]
     expected.sort(key=lambda row: row["time_s"])
     assert [line[0] for line in lines] == [row["machine"] for row in expected]

@@ -90,7 +90,7 @@ def test_a_model_is_priced_in_its_published_precision(page: str, report: Report)
 def test_the_list_and_the_jobs_agree(page: str, report: Report, workload: Workload) -> None:
     """The list has each machine with its precision; the ranked machines have the least costs."""
     listed = page.partition("## Machines")[2].partition("</tbody>")[0]
-    answer, contests = report.tokens[workload.id], report.contests_of(workload)
+    answer, contests = report.tokens[workload.id], report.contests[workload]
     assert listed.count("<tr") == 1 + len(answer.machines)
     # GPUs before Ampere compute in fp16.
     assert len(re.findall(", (?:bf16|fp16);", listed)) == len(answer.machines)

@@ -51,7 +51,7 @@ def test_a_free_machine_has_pages(tmp_path: Path) -> None:
     inputs = inputs_of(project)
     report = Report(inputs)
     (net,) = [workload for workload in report.workloads if workload.id == "net"]
-    serve = report.contests_of(net)["serve"]
+    serve = report.contests[net]["serve"]
     assert serve.cheapest.cost.mean == Decimal(0)
     assert cost_ratios(serve, identifier="ratio", job="inference") is None
     site = build(inputs, REPOSITORY / "site_templates")

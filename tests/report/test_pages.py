@@ -146,7 +146,7 @@ def test_every_figure_has_its_table_and_its_files(site: Site) -> None:
     assert site.figures
     for identifier, figure in site.figures.items():
         assert re.search(f'data-ec-(figure|later)="{identifier}"', pages)
-        assert figure.table.rows
+        assert figure.data.table.rows
         assert figure.description
         assert f"data/figures/{identifier}.csv" in site.files
         assert f"data/figures/{identifier}.json" in site.files
@@ -254,7 +254,7 @@ def test_machines_without_a_time_are_told_by_reason(tmp_path: Path) -> None:
     report = Report(inputs_of(write_project(tmp_path)))
     hardware = {machine.id: machine.name for machine in report.catalogue.hardware.values()}
     (workload,) = (each for each in report.workloads if each.id == "net")
-    rows = report.workloads[workload].rows
+    rows = report.workloads[workload]
     untimed = {
         mode: {*hardware} - {row.observed.machine.hardware for row in rows if row.mode == mode}
         for mode in ("training", "inference")

@@ -64,7 +64,7 @@ def test_the_crossing_is_in_the_chart_and_in_its_data(page: Page) -> None:
     kinds = {point.price_plan: point.machine for point in figure.data.rows}
     assert list(kinds.values()) == ["bought", "rented", "rented"]
     row = ("Twin, on-demand", "rented", "break-even", Decimal("50.0"), Decimal(110))
-    assert row in figure.table.rows
+    assert row in figure.data.table.rows
     name = one_line(HOSTILE)
     assert figure.title.startswith(f"{name} (desk) costs less than {name} (box), ")
 

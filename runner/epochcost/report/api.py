@@ -144,7 +144,7 @@ def api_files(report: Report) -> Iterator[tuple[str, str]]:
         answers = uri.removesuffix("md") + "json"
         jobs = {
             job: JobAnswer.model_validate(contest)
-            for job, contest in report.contests_of(workload).items()
+            for job, contest in report.contests[workload].items()
         }
         about = {"id": workload.id, "name": workload.name, "task": workload.task}
         documents[answers] = ModelAnswers(**about, page=html(uri), jobs=jobs)

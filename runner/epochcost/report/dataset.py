@@ -19,11 +19,13 @@ from epochcost.report.tables import Column, Table, as_csv, as_json
 _FOLDER = "data"
 _NAMES = tuple(entry.name for entry in ENTRIES)
 _PROFILE = "https://datapackage.org/profiles/2.0/datapackage.json"
-_FIELD_TYPES: Mapping[ColumnType, str] = {
-    "text": "string",
-    "integer": "integer",
-    "number": "number",
-    "date": "date",
+# Types in the Data Package, and in Parquet. Decimals become binary floats there, which readers of
+# Parquet compute with; CSV has all digits.
+_TYPES: Mapping[ColumnType, tuple[str, str]] = {
+    "text": ("string", "VARCHAR"),
+    "integer": ("integer", "BIGINT"),
+    "number": ("number", "DOUBLE"),
+    "date": ("date", "DATE"),
 }
 
 
@@ -78,7 +80,7 @@ def _table_schema() -> dict[str, Any]:
     fields = [
         {
             "name": entry.name,
-            "type": _FIELD_TYPES[entry.type],
+            "type": _TYPES[entry.type][0],
             "description": entry.meaning,
             "empty": entry.empty,
             **({"unit": entry.unit} if entry.unit else {}),
@@ -88,20 +90,11 @@ def _table_schema() -> dict[str, Any]:
     return {"fields": fields, "missingValues": [""]}
 
 
-# Decimals become binary floats, which readers of Parquet compute with; CSV has all digits.
-_SQL_TYPES: Mapping[ColumnType, str] = {
-    "text": "VARCHAR",
-    "integer": "BIGINT",
-    "number": "DOUBLE",
-    "date": "DATE",
-}
-
-
 def as_parquet(table: Table) -> bytes:
     """Make a Parquet file of the table."""
     import duckdb  # noqa: PLC0415  only a build needs it
 
-    types = {entry.name: _SQL_TYPES[entry.type] for entry in ENTRIES}
+    types = {entry.name: _TYPES[entry.type][1] for entry in ENTRIES}
     with tempfile.TemporaryDirectory() as folder, duckdb.connect(config={"threads": 1}) as database:
         source, target = (Path(folder) / f"figures.{form}" for form in ("csv", "parquet"))
         source.write_text(as_csv(table, guarded=False), encoding="utf-8", newline="")

@@ -1,9 +1,8 @@
 """Complete the HTML of pages: resolve links, and insert charts with their tables.
 
 Links name the source of a page: ``href="site:machines/a.md"``. In a ``div`` of class ``ec-plot``,
-``data-ec-figure="ID"`` asks for a chart's SVG and the spec of its interactive chart, and
-``data-ec-later`` for the spec only. In the class ``ec-table``, ``data-ec-table`` asks for the table
-of the chart's data.
+``data-ec-figure="ID"`` asks for a chart's SVG; `charts.js` loads the spec of the interactive chart.
+In the class ``ec-table``, ``data-ec-table`` asks for the table of the chart's data.
 """
 
 from __future__ import annotations
@@ -21,9 +20,7 @@ from epochcost.report.escape import one_line
 from epochcost.report.site import ASSETS, Site
 from epochcost.report.tables import as_html
 
-_PLACE = re.compile(
-    r'(<div class="ec-(?:plot|table)" data-ec-(figure|later|table)="([^"]+)">)</div>'
-)
+_PLACE = re.compile(r'(<div class="ec-(?:plot|table)" data-ec-(figure|table)="([^"]+)">)</div>')
 _LINK = re.compile(r'\b(href|src)="site:([^"#]*)')
 _TABLE = re.compile(r"<table\b.*?</table>", re.DOTALL)
 _CUT = re.compile(r'<div data-ec-cut="(\d+)"></div>')
@@ -34,9 +31,6 @@ _DECISION = re.compile(
 )
 _TAG = re.compile("<[^>]*>")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s")
-# JSON inside a template element is parsed as HTML first. Replaced one by one: a translation table
-# is many times slower on text beyond ASCII.
-_JSON_IN_HTML = (("<", "\\u003c"), (">", "\\u003e"), ("&", "\\u0026"))
 _LIBRARY = f"{ASSETS}/vega.js"
 # A script that a page opened from the disk can load.
 _SCRIPT = "(window.epochcostSpecs = window.epochcostSpecs || {{}})[{}] = {};\n"
@@ -75,10 +69,8 @@ def insert_charts(page: str, figures: Mapping[str, Figure], drawer: Drawer) -> s
         if figure is None:
             return place.group()
         if kind == "table":
-            return f"{opening}{as_html(figure.table)}</div>"
-        still = _labelled_chart_html(figure, drawer) if kind == "figure" else ""
-        spec = "" if figure.scripted else _spec(figure, drawer)
-        return f"{opening}{still}{spec}</div>"
+            return f"{opening}{as_html(figure.data.table)}</div>"
+        return f"{opening}{_labelled_chart_html(figure, drawer)}</div>"
 
     return _PLACE.sub(filled, page)
 
@@ -90,13 +82,6 @@ def _labelled_chart_html(figure: Figure, drawer: Drawer) -> str:
     return f'<div class="ec-static" role="img" aria-label="{label}">{silent_svg}</div>'
 
 
-def _spec(figure: Figure, drawer: Drawer) -> str:
-    spec = drawer.draw(figure).spec
-    for character, escaped in _JSON_IN_HTML:
-        spec = spec.replace(character, escaped)
-    return f"<template>{spec}</template>"
-
-
 def drawings(site: Site, drawer: Drawer) -> Iterator[tuple[str, bytes]]:
     """Yield the address and content of each chart file, each embedded page and the library."""
     yield _LIBRARY, drawer.library()
@@ -104,8 +89,7 @@ def drawings(site: Site, drawer: Drawer) -> Iterator[tuple[str, bytes]]:
         drawing, source = drawer.draw(figure), f"epochcost. {figure.source}"
         picture = standalone_svg(drawing.svg, title=figure.title, source=source)
         yield f"data/figures/{figure.id}.svg", picture.encode()
-        if figure.scripted:
-            script = _SCRIPT.format(json.dumps(figure.id), drawing.spec)
-            yield f"data/figures/{figure.id}.js", script.encode()
+        script = _SCRIPT.format(json.dumps(figure.id), drawing.spec)
+        yield f"data/figures/{figure.id}.js", script.encode()
     for uri, page in site.embedded.items():
         yield uri, insert_charts(page, site.figures, drawer).encode()

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Literal
 
 from epochcost.analysis.estimates import EstimatedRow
-from epochcost.analysis.finetune import SOFTWARE, FinetuneAnswer, TuningOffer, by_hardware
+from epochcost.analysis.finetune import SOFTWARE, FinetuneAnswer, by_hardware
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import STACK_NAMES, Evidence, Goal
 from epochcost.analysis.odds import Odds
@@ -324,20 +324,19 @@ def tokens_contest(answer: TokenAnswer) -> Contest | None:
 
 def tuning_contest(answer: FinetuneAnswer) -> Contest:
     """Rank the machines for a fine-tuning, each at the cheapest price plan."""
-    return Contest("lora", tuple(_of_tuning(offer) for offer in by_hardware(answer.offers)))
-
-
-def _of_tuning(offer: Candidate[TuningOffer]) -> Contender:
-    way, price = offer.key.way, offer.key.price
-    return Contender(
-        hardware=way.hardware.id,
-        name=way.hardware.name,
-        price=price,
-        time=way.time,
-        cost=offer.cost,
-        mark=offer.key.mark,
-        evidence=_PREDICTION,
-        batch_size=way.setting.sequences,
-        software=SOFTWARE,
-        precision=way.precision,
+    machines = tuple(
+        Contender(
+            hardware=offer.key.way.hardware.id,
+            name=offer.key.way.hardware.name,
+            price=offer.key.price,
+            time=offer.key.way.time,
+            cost=offer.cost,
+            mark=offer.key.mark,
+            evidence=_PREDICTION,
+            batch_size=offer.key.way.setting.sequences,
+            software=SOFTWARE,
+            precision=offer.key.way.precision,
+        )
+        for offer in by_hardware(answer.offers)
     )
+    return Contest("lora", machines)

@@ -141,8 +141,8 @@ def _data(report: Report, figures: Mapping[str, Figure]) -> Iterator[tuple[str, 
     yield home.URI, home.script(report)
     yield PUBLICATION_URI, report.publication.file()
     for figure in figures.values():
-        yield f"data/figures/{figure.id}.csv", as_csv(figure.table)
-        yield f"data/figures/{figure.id}.json", as_json(figure.table)
+        yield f"data/figures/{figure.id}.csv", as_csv(figure.data.table)
+        yield f"data/figures/{figure.id}.json", as_json(figure.data.table)
 
 
 # The most pages in a list of the navigation.

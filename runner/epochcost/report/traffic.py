@@ -203,52 +203,39 @@ def _request_seconds_program() -> Any:
 
 
 def _token_cost_program() -> Any:
-    ends, tokens = [*map(symbol, ("request_low", "request", "request_high"))], _PROMPT + _OUTPUT
-    with exact_arithmetic():
-        return answers_program(_cost_formulas(ends, tokens))
+    """JSON formulas for the cost of a million tokens.
 
-
-def _cost_formulas(request_seconds: Sequence[Decimal], tokens: Decimal) -> dict[str, Decimal]:
-    """Formulas, by name, for the cost of a million tokens; the browser evaluates them.
-
-    Values are annotated as Decimal, but arithmetic with symbols records formulas.
-    ``request_seconds`` has the low end, mean and high end of a machine's time for a request of
-    ``tokens`` tokens. The browser sets ``rate`` (requests a second), ``hour`` (a machine's hourly
-    cost) and ``api_request`` (an API's cost of a request).
+    ``request_low``, ``request`` and ``request_high`` are a machine's seconds for a request. The
+    browser sets these, ``rate`` (requests a second), ``hour`` (a machine's hourly cost) and
+    ``api_request`` (an API's cost of a request).
 
     The load needs ``machines`` machines. ``low``, ``mean`` and ``high`` are costs if these are
     rented all the time, ``full_low``, ``full`` and ``full_high`` if a machine is never idle. Above
     ``turn`` requests a second, a machine costs less than the API; 0 if it cannot serve so many.
     """
-    machines = [machines_for(_RATE, seconds) for seconds in request_seconds]
-    low, mean, high = (rented_per_million(_HOUR, count, _RATE, tokens) for count in machines)
-    turn = break_even_rate(_HOUR, symbol("api_request"))
-    return {
-        "machines": machines[1],
-        "low": low,
-        "mean": mean,
-        "high": high,
-        **{
-            name: busy_per_million(_HOUR, seconds, tokens)
-            for name, seconds in zip(
-                ("full_low", "full", "full_high"), request_seconds, strict=True
-            )
-        },
+    request, tokens = symbol("request"), _PROMPT + _OUTPUT
+    bills = {}
+    with exact_arithmetic():
+        for end, rented in {"_low": "low", "": "mean", "_high": "high"}.items():
+            seconds = symbol(f"request{end}")
+            count = machines_for(_RATE, seconds)
+            bills[rented] = rented_per_million(_HOUR, count, _RATE, tokens)
+            bills[f"full{end}"] = busy_per_million(_HOUR, seconds, tokens)
+        turn = break_even_rate(_HOUR, symbol("api_request"))
         # 0 if a machine that serves enough requests would be too busy.
-        "turn": where(turn * request_seconds[1] <= MOST_BUSY, turn, Decimal(0)),
-    }
+        bills["turn"] = where(turn * request <= MOST_BUSY, turn, Decimal(0))
+        return answers_program({"machines": machines_for(_RATE, request), **bills})
 
 
 def _measured_traffic_program(timed: TimedDecoder, sequences: int) -> Any:
     prefills, decodes = timed.steps("prefill", 1), timed.steps("decode", sequences)
-    middle, tokens = _PROMPT + _OUTPUT / 2, _PROMPT + _OUTPUT
+    middle = _PROMPT + _OUTPUT / 2
     firsts = [seconds_at(_rounded_to_nine_digits(points), _PROMPT) for points in ends_of(prefills)]
     steps = [seconds_at(_rounded_to_nine_digits(points), middle) for points in ends_of(decodes)]
     with exact_arithmetic():
-        requests = [
+        low, mean, high = (
             first + _OUTPUT * step / sequences for first, step in zip(firsts, steps, strict=True)
-        ]
-        bills = _cost_formulas(requests, tokens)
+        )
     return answers_program(
         {
             # 1 if prompt and answer are within the measured lengths, else 0.
@@ -256,8 +243,9 @@ def _measured_traffic_program(timed: TimedDecoder, sequences: int) -> Any:
             * _within_lengths_formula(decodes, middle),
             "first": firsts[1],
             "token": token_seconds(firsts[1], steps[1], _OUTPUT, sequences),
-            "request": requests[1],
-            **bills,
+            "request_low": low,
+            "request": mean,
+            "request_high": high,
         }
     )
 

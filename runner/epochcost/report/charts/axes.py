@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from typing import Any
 
 from epochcost.report.charts.data import ChartData, readable
-from epochcost.report.tables import Form
 
 # Leading digits of round numbers, by the largest number of decades that uses them.
 _LEADS = (
@@ -22,10 +22,7 @@ _APART = 0.12
 _MARGIN = 1.5
 
 # Seconds, minutes, hours, days and years, each up to the next.
-_TIME_UNITS = (
-    (1.0, 60.0), (60.0, 3600.0), (3600.0, 86_400.0), (86_400.0, 31_557_600.0),
-    (31_557_600.0, math.inf),
-)  # fmt: skip
+_TIME_UNITS = tuple(pairwise((1.0, 60.0, 3600.0, 86_400.0, 31_557_600.0, math.inf)))
 
 
 def log_axis(
@@ -38,31 +35,21 @@ def log_axis(
 ) -> Any:
     """A logarithmic axis that covers the values of ``field`` and the values ``also``.
 
-    ``channel`` is ``alt.X`` or ``alt.Y``. Values of 0 are at the low end.
+    ``channel`` is ``alt.X`` or ``alt.Y``. Values of 0 are at the low end. The field's form decides
+    the ticks.
     """
-    form, values = data.shown(field).form, data.values_of(field)
+    form, values = data.fields[field].form, data.values_of(field)
     domain = log_domain([*values, *also])
-    axis = log_scaled(channel, field, domain, title, form, data.currency)
-    if not all(values):
-        axis["scale"]["clamp"] = True
-    return axis
-
-
-def log_scaled(
-    channel: Callable[..., Any],
-    field: str,
-    domain: tuple[float, float],
-    title: str,
-    form: Form = "number",
-    currency: str = "USD",
-) -> Any:
-    """A logarithmic axis from one end of ``domain`` to the other; ``form`` decides its ticks."""
-    ticks = time_ticks(domain) if form == "seconds" else log_ticks(domain)
-    label = readable(form, "datum.value", currency).replace("days'", "d'").replace("years'", "y'")
+    label = readable(form, "datum.value", data.currency)
+    scale = {"type": "log", "domain": domain, "nice": False}
     return channel(
         f"{field}:Q",
-        scale={"type": "log", "domain": domain, "nice": False},
-        axis={"values": ticks, "labelExpr": label, "labelSeparation": 8},
+        scale=scale if all(values) else {**scale, "clamp": True},
+        axis={
+            "values": time_ticks(domain) if form == "seconds" else log_ticks(domain),
+            "labelExpr": label.replace("days'", "d'").replace("years'", "y'"),
+            "labelSeparation": 8,
+        },
         title=f"{title} (log scale)",
     )
 

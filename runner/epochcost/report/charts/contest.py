@@ -44,11 +44,8 @@ class Point:
     side: Annotated[str | None, Shown("Side of the name", place="chart")] = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class CostTime(Figure):
     """Chart each machine's cost against its time."""
-
-    scripted = True
 
     def layers(self, alt: Any) -> list[Any]:
         """The layers of the chart: a line, intervals, marks and names.
@@ -228,17 +225,13 @@ class CostRatios(Figure):
     def layers(self, alt: Any) -> list[Any]:
         """The line at the ratio 1, then each machine's interval and mark."""
         order = list(dict.fromkeys(self.data.values_of("machine")))
-        domain = axes.log_domain([*self.data.values_of("times_cost"), 1.0])
-        line, x = (
-            axes.log_scaled(alt.X, field, domain, "times the cost")
-            for field in ("ratio", "times_cost")
-        )
+        x = axes.log_axis(alt.X, self.data, "times_cost", "times the cost", also=[1.0])
         base = self.marks(alt).encode(
             y=alt.Y("machine:N", sort=order, title=None, axis=alt.Axis(grid=True))
         )
         quiet = {"color": "var(--ec-series-1)", "opacity": 0.5, "strokeWidth": 3}
         return [
-            theme.line_at_one(alt, "ratio").encode(x=line),
+            theme.line_at_one(alt, "times_cost").encode(x=x),
             theme.error_bars(alt, base, "X", "times_cost", **quiet),
             self.data.with_tooltips(
                 alt,

@@ -6,10 +6,11 @@ Rows are instances of one frozen dataclass, whose annotations `Shown` say how fi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
+from itertools import chain
 from typing import Annotated, Any, Generic, Literal, TypeVar, get_type_hints
 
 from epochcost.analysis.table.lines import Value
@@ -20,7 +21,8 @@ from epochcost.units import TIME_UNITS, symbol
 RowT = TypeVar("RowT")
 # Low, mean and high.
 Ends = tuple[float, float, float]
-_ENDS = ("_low", "", "_high")
+# What to append to the name and to the title of an interval's field for each end.
+_ENDS = {"_low": ", lower end", "": "", "_high": ", upper end"}
 # Largest factor from a mean to the end of a bar; a few scattered samples give useless intervals.
 _MOST_DRAWN = 5
 
@@ -38,6 +40,12 @@ class Shown:
     place: Literal["both", "chart", "table"] = "both"
     bounds: bool = True
     digits: int = 4
+
+    @property
+    def label(self) -> str:
+        """The title with a small first letter; abbreviations, such as GPUs, keep their capitals."""
+        title = self.title
+        return title if title[1:2].isupper() else title[0].lower() + title[1:]
 
 
 MachineName = Annotated[str, Shown("Machine")]
@@ -57,80 +65,67 @@ class ChartData(Generic[RowT]):
         """The values for Altair, as a dict for each row; missing values are left out."""
         return [dict(self._chart_values(row)) for row in self.rows]
 
-    def values_of(self, *names: str) -> list[Any]:
-        """All values in the fields ``names``, including both ends of intervals."""
-        columns = {f"{name}{end}" for name in names for end in _ENDS}
-        return [value for row in self.values for name, value in row.items() if name in columns]
-
-    def shown(self, name: str) -> Shown:
-        """The way to show a field."""
-        return next(field.display for field in self._fields if field.name == name)
+    def values_of(self, name: str) -> list[Any]:
+        """All values in the field ``name``, including both ends of intervals."""
+        columns = {f"{name}{end}" for end in _ENDS}
+        return [value for row in self.values for column, value in row.items() if column in columns]
 
     def with_tooltips(self, alt: Any, mark: Any) -> Any:
         """Add a tooltip to a mark, with each field that tables also show, in readable units."""
-        shown = [field for field in self._fields if field.display.place == "both"]
+        shown = {name: field for name, field in self.fields.items() if field.place == "both"}
         texts = {
-            f"{field.name}_text": readable(field.display.form, f"datum.{field.name}", self.currency)
-            for field in shown
-            if field.display.form != "text"
+            f"{name}_text": readable(field.form, f"datum.{name}", self.currency)
+            for name, field in shown.items()
+            if field.form != "text"
         }
-        tooltips = [_tooltip(alt, field) for field in shown]
+        tooltips = [
+            alt.Tooltip(
+                f"{name}_text:N" if f"{name}_text" in texts else f"{name}:N",
+                title=field.label,
+            )
+            for name, field in shown.items()
+        ]
         return mark.transform_calculate(**texts).encode(tooltip=tooltips)
 
+    @cached_property
     def table(self) -> Table:
         """Make a table of all rows, for readers and files."""
-        listed = [field for field in self._fields if field.display.place != "chart"]
-        columns = [column for field in listed for column in self._columns(field)]
+        listed = {name: field for name, field in self.fields.items() if field.place != "chart"}
+        columns = (self._columns(name, field) for name, field in listed.items())
         rows = (
             tuple(
-                cell for field in listed for cell in _table_cells(field, getattr(row, field.name))
+                cell
+                for name, field in listed.items()
+                for cell in _table_cells(field, getattr(row, name))
             )
             for row in self.rows
         )
-        return Table(tuple(columns), tuple(rows))
+        return Table(tuple(chain.from_iterable(columns)), tuple(rows))
 
     @cached_property
-    def _fields(self) -> tuple[_RowField, ...]:
-        hints = get_type_hints(type(self.rows[0]), include_extras=True).items()
-        return tuple(
-            _RowField(name, hint.__metadata__[-1], hint.__origin__) for name, hint in hints
-        )
+    def fields(self) -> Mapping[str, Shown]:
+        """The way to show each field, by its name."""
+        hints = get_type_hints(type(self.rows[0]), include_extras=True)
+        return {name: hint.__metadata__[-1] for name, hint in hints.items()}
 
     def _chart_values(self, row: RowT) -> Iterator[tuple[str, Any]]:
-        for field in self._fields:
-            value = getattr(row, field.name)
-            if field.display.place == "table" or value is None:
+        for name, field in self.fields.items():
+            value = getattr(row, name)
+            if field.place == "table" or value is None:
                 continue
-            if field.is_interval:
-                names = (f"{field.name}{end}" for end in _ENDS)
+            if isinstance(value, tuple):
+                names = (f"{name}{end}" for end in _ENDS)
                 yield from zip(names, map(_rounded_for_chart, clip(value)), strict=True)
             else:
                 is_number = isinstance(value, Decimal)
-                yield field.name, _rounded_for_chart(value) if is_number else _bool_as_word(value)
+                yield name, _rounded_for_chart(value) if is_number else _bool_as_word(value)
 
-    def _columns(self, field: _RowField) -> Iterator[Column]:
-        name, title, form = field.name, field.display.title, field.display.form
-        unit = {"seconds": "_s", "money": f"_{self.currency}"}.get(form, "")
-        for end, suffix in field.column_suffixes:
-            yield Column(f"{name}{end}{unit}", f"{title}{suffix}", form, currency=self.currency)
-
-
-@dataclass(frozen=True, slots=True)
-class _RowField:
-    name: str
-    display: Shown
-    type: Any
-
-    @property
-    def is_interval(self) -> bool:
-        return bool(self.type == Ends)
-
-    @property
-    def column_suffixes(self) -> tuple[tuple[str, str], ...]:
-        """For each table column of the field, what to append to its name and title."""
-        if self.is_interval and self.display.bounds:
-            return ("_low", ", lower end"), ("", ""), ("_high", ", upper end")
-        return (("", ""),)
+    def _columns(self, name: str, field: Shown) -> Iterator[Column]:
+        unit = {"seconds": "_s", "money": f"_{self.currency}"}.get(field.form, "")
+        has_ends = field.bounds and isinstance(getattr(self.rows[0], name), tuple)
+        for end, suffix in _ENDS.items() if has_ends else [("", "")]:
+            title = f"{field.title}{suffix}"
+            yield Column(f"{name}{end}{unit}", title, field.form, currency=self.currency)
 
 
 def _rounded_for_chart(value: Decimal | float) -> float:
@@ -166,21 +161,11 @@ def readable(form: Form, value: str, currency: str = "USD") -> str:
     return " : ".join(map("".join, zip([*ends, ""], texts, strict=True)))
 
 
-def label(title: str) -> str:
-    """``title`` with a small first letter; abbreviations, such as GPUs, keep their capitals."""
-    return title if title[1:2].isupper() else title[0].lower() + title[1:]
-
-
-def _tooltip(alt: Any, field: _RowField) -> Any:
-    suffix = "" if field.display.form == "text" else "_text"
-    return alt.Tooltip(f"{field.name}{suffix}:N", title=label(field.display.title))
-
-
-def _table_cells(field: _RowField, value: Any) -> tuple[Value, ...]:
-    if not field.is_interval:
-        return (_cell(field.display, value),)
-    low, mean, high = (_cell(field.display, end) for end in value)
-    if not field.display.bounds:
+def _table_cells(field: Shown, value: Any) -> tuple[Value, ...]:
+    if not isinstance(value, tuple):
+        return (_cell(field, value),)
+    low, mean, high = (_cell(field, end) for end in value)
+    if not field.bounds:
         return (mean,)
     if value[0] == value[2]:
         return None, mean, None

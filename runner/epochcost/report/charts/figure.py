@@ -6,13 +6,11 @@ import datetime as dt
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 from epochcost.cost.estimate import Estimate, Time
 from epochcost.report.charts import theme
 from epochcost.report.charts.data import ChartData, Ends
-from epochcost.report.tables import Table
 from epochcost.statistics.interval import Bounded
 
 # Fewer points that differ are a sentence or a table.
@@ -31,8 +29,6 @@ class Figure(ABC):
     description: str
     data: ChartData[Any]
     source: str = ""
-    # Whether the spec is also published as a script, for pages that load it later.
-    scripted: ClassVar[bool] = False
 
     @property
     def height(self) -> int:
@@ -60,11 +56,6 @@ class Figure(ABC):
             "description": self.title,
             "padding": 4,
         }
-
-    @cached_property
-    def table(self) -> Table:
-        """The data of the chart as a table, for readers and files."""
-        return self.data.table()
 
 
 def ends(value: Time | Estimate | Bounded) -> Ends:

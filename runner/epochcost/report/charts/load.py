@@ -57,8 +57,6 @@ class LoadCost:
 class CostByLoad(Figure):
     """Chart a line for each machine and API on logarithmic axes; the lines of APIs are dashed."""
 
-    scripted = True
-
     @property
     def height(self) -> int:
         """The height of the plot: low, because the legend below it has up to eight names."""

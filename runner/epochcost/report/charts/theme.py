@@ -9,10 +9,11 @@ from __future__ import annotations
 import html
 import re
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
-from epochcost.report.charts.data import ChartData, label
+from epochcost.report import wording
+from epochcost.report.charts.data import ChartData
 
 WIDTH = 680
 # A concrete stack: vl-convert measures labels with it, and a CSS variable would clip them.
@@ -20,17 +21,11 @@ FONT = "Roboto, Helvetica, Arial, sans-serif"
 _TRIANGLE_RIGHT = "M-.8,-1L1,0L-.8,1ZM-.45,-.45V.45L.4,0Z"
 _TRIANGLE_DOWN = "M-1,-.8H1L0,1ZM-.45,-.45L0,.4L.45,-.45Z"
 _RING = "M0,-1A1,1,0,1,1,0,1A1,1,0,1,1,0,-1ZM0,-.6A.6,.6,0,1,0,0,.6A.6,.6,0,1,0,0,-.6Z"
-# Marks of kinds of figures, as `wording.SHAPES`: hollow ones are paths whose holes turn back.
-SHAPES = {
-    "measured": "circle",
-    "measured, price assumed": "square",
-    "published": "diamond",
-    "published, price assumed": "triangle-up",
-    "predicted": _RING,
-    "predicted, price assumed": _TRIANGLE_RIGHT,
-    "estimated": "cross",
-    "estimated, price assumed": _TRIANGLE_DOWN,
-}
+_FILLED = ("circle", "square", "diamond", "triangle-up")
+# Marks of kinds of figures, as on pages: hollow ones are paths whose holes turn back.
+SHAPES = dict(
+    zip(wording.SHAPES, (*_FILLED, _RING, _TRIANGLE_RIGHT, "cross", _TRIANGLE_DOWN), strict=True)
+)
 # The mark of a break-even point, and of an interval that misses the truth.
 CROSS = "M-1,-.6L-.6,-1L0,-.4L.6,-1L1,-.6L.4,0L1,.6L.6,1L0,.4L-.6,1L-1,.6L-.4,0Z"
 # Shapes of series differ from the shapes of kinds of evidence.
@@ -80,17 +75,20 @@ AUTOSIZE = {"type": "fit-x", "contains": "padding"}
 
 def colour_by(alt: Any, data: ChartData[Any], field: str, **options: Any) -> Any:
     """Colour marks by their value of ``field``; values get colours in the order of occurrence."""
-    names = list(dict.fromkeys(data.values_of(field)))
-    scale = {"domain": names, "range": [*map(series_colour, range(len(names)))]}
-    return alt.Color(f"{field}:N", scale=scale, title=label(data.shown(field).title), **options)
+    return _by_value(alt.Color, data, field, series_colour, **options)
 
 
 def shape_by(alt: Any, data: ChartData[Any], field: str) -> Any:
     """Give each series a shape, so that colour is never the only difference."""
+    return _by_value(alt.Shape, data, field, lambda at: _SERIES_SHAPES[at % len(_SERIES_SHAPES)])
+
+
+def _by_value(
+    channel: Any, data: ChartData[Any], field: str, look: Callable[[int], str], **options: Any
+) -> Any:
     names = list(dict.fromkeys(data.values_of(field)))
-    shapes = [_SERIES_SHAPES[at % len(_SERIES_SHAPES)] for at in range(len(names))]
-    scale = {"domain": names, "range": shapes}
-    return alt.Shape(f"{field}:N", scale=scale, title=label(data.shown(field).title))
+    scale = {"domain": names, "range": [*map(look, range(len(names)))]}
+    return channel(f"{field}:N", scale=scale, title=data.fields[field].label, **options)
 
 
 def shape_by_kind(alt: Any, data: ChartData[Any]) -> Any:
@@ -99,9 +97,7 @@ def shape_by_kind(alt: Any, data: ChartData[Any]) -> Any:
     shapes = {kind: shape for kind, shape in SHAPES.items() if kind in present}
     scale = {"domain": list(shapes), "range": list(shapes.values())}
     legend = alt.Legend(labelExpr="replace(datum.label, ', price assumed', ' · assumed price')")
-    return alt.Shape(
-        "figure:N", scale=scale, title=label(data.shown("figure").title), legend=legend
-    )
+    return alt.Shape("figure:N", scale=scale, title=data.fields["figure"].label, legend=legend)
 
 
 def line_at_one(alt: Any, field: str) -> Any:

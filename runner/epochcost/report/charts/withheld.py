@@ -41,8 +41,7 @@ class WithheldChart(Figure):
 
     def layers(self, alt: Any) -> list[Any]:
         """The line of exact predictions, then error bars and marks."""
-        domain = axes.log_domain(self.data.values_of("true"))
-        x = axes.log_scaled(alt.X, "true", domain, "true time of an example", "seconds")
+        x = axes.log_axis(alt.X, self.data, "true", "true time of an example")
         y = axes.log_axis(alt.Y, self.data, "over_true", "predicted over true time", also=[1.0])
         base = self.marks(alt).encode(x=x, color=theme.colour_by(alt, self.data, "interval"))
         return [

@@ -26,7 +26,6 @@ from epochcost.report.escape import one_line
 from epochcost.report.pages.page import METHOD_NAMES, TUNING, Page, Report, html, workload_uri
 from epochcost.report.tables import as_script
 from epochcost.report.wording import SHAPES, render_billing
-from epochcost.specs.model import Model
 from epochcost.specs.price import PLAN_GROUPS, Price
 from epochcost.statistics import group_by
 from epochcost.units import HOURS_PER_BILLED_MONTH, symbol
@@ -61,6 +60,8 @@ _QUESTIONS = (
     ),
     ("ViT-S trained within $200", "vit-s16", "budget=200"),
 )
+# The workload that the calculator shows first.
+_START = _QUESTIONS[0][1]
 _SERVED = "llama-3.1-8b"
 _SERVED_QUESTION = "Llama 3.1 8B at 2 requests a second: self-hosted or by an API"
 
@@ -97,10 +98,8 @@ def pages(report: Report) -> Iterator[Page]:
         for name, methods in report.tuned.items()
         for method, answer in methods.items()
     }
-    machine_counts = {key: _count_training_machines(rows) for key, rows in rows_by_key.items()}
-    fine_tuning = _QUESTIONS[0][1]
-    most_compared = max(machine_counts, key=machine_counts.__getitem__, default="")
-    start = fine_tuning if machine_counts.get(fine_tuning) else most_compared
+    known_best = max(rows_by_key, key=lambda key: len(rows_by_key[key]), default="")
+    start = _START if _START in rows_by_key else known_best
     model = report.catalogue.models.get(start)
     yield Page(
         uri="calculator.md",
@@ -139,14 +138,13 @@ def files(report: Report) -> Iterator[tuple[str, str]]:
     prices = [row.price for rows in rows_by_key.values() for row in rows if row.price]
     prices += [offer.key.price for answer in tunings for offer in answer.offers]
     plans = {price.id: price for price in prices}
-    programs = {identifier: _plan(price) for identifier, price in sorted(plans.items())}
     by_machine = group_by(plans.values(), lambda price: price.hardware)
     machine_defaults = {
         machine: _machine_defaults(report, machine, prices)
         for machine, prices in sorted(by_machine.items())
     }
     shared = {
-        "plans": programs,
+        "plans": {identifier: _plan(price) for identifier, price in sorted(plans.items())},
         "shapes": dict(SHAPES),
         "machines": machine_defaults,
         "currency": report.currency,
@@ -158,28 +156,29 @@ def files(report: Report) -> Iterator[tuple[str, str]]:
         },
     }
     yield f"{FOLDER}/plans.js", as_script(_PLANS, shared)
-    for key, rows in rows_by_key.items():
-        model = report.catalogue.models.get(key)
-        jobs = _workload_json(rows, machine_defaults) | {
-            "examples": model.training.examples_per_epoch if model and model.training else None,
-            "page": html(workload_uri(rows[0].observed.workload)),
-            "tokens": model.tokens_per_example if model else None,
-            "most_tokens": model.most_tokens if model else None,
-            "dataset": _dataset_name(report, model),
-        }
-        yield f"{FOLDER}/{key}.js", as_script(f"epochcost/{key}", jobs)
-    for answer in tunings:
-        key = _tuning_key(answer)
-        yield (
-            f"{FOLDER}/{key}.js",
-            as_script(f"epochcost/{key}", _fine_tuning_json(report, answer, machine_defaults)),
-        )
+    jobs = {
+        key: _workload_json(rows, machine_defaults) | _about_workload(report, rows)
+        for key, rows in rows_by_key.items()
+    }
+    jobs |= {
+        _tuning_key(answer): _fine_tuning_json(report, answer, machine_defaults)
+        for answer in tunings
+    }
+    for key, timings in jobs.items():
+        yield f"{FOLDER}/{key}.js", as_script(f"epochcost/{key}", timings)
 
 
-def _dataset_name(report: Report, model: Model | None) -> str | None:
-    if model is None or model.dataset is None:
-        return None
-    return one_line(report.catalogue.dataset(model.dataset).name)
+def _about_workload(report: Report, rows: Sequence[Row]) -> Json:
+    workload = rows[0].observed.workload
+    model = report.catalogue.models.get(workload.key)
+    data = report.catalogue.dataset(model.dataset) if model and model.dataset else None
+    return {
+        "examples": model.training.examples_per_epoch if model and model.training else None,
+        "page": html(workload_uri(workload)),
+        "tokens": model.tokens_per_example if model else None,
+        "most_tokens": model.most_tokens if model else None,
+        "dataset": one_line(data.name) if data else None,
+    }
 
 
 def _fine_tunings(report: Report) -> list[FinetuneAnswer]:
@@ -266,10 +265,6 @@ def _priced_rows_by_workload(report: Report) -> Mapping[str, tuple[Row, ...]]:
     return group_by(priced, lambda row: row.observed.workload.key)
 
 
-def _count_training_machines(rows: Sequence[Row]) -> int:
-    return len({row.observed.machine for row in rows if row.answers and row.mode == "training"})
-
-
 def _workload_json(rows: Sequence[Row], machine_defaults: Mapping[str, Json]) -> Json:
     epochs = [float(row.observed.epochs) for row in rows if row.observed.epochs]
     timings: dict[str, list[Json]] = {job: [] for job in _JOBS.values()}
@@ -333,6 +328,7 @@ def _low_mean_high(time: Time, divisor: int = 1) -> list[float]:
 
 def _plan(price: Price) -> Json:
     interrupted = interrupted_at(price, Decimal(1)) if can_be_interrupted(price) else None
+    rate = price.interruptions.rate_per_hour if price.interruptions else 0
     return {
         "name": one_line(" ".join(price.provider_and_plan)),
         "group": price.kind.group,
@@ -343,19 +339,13 @@ def _plan(price: Price) -> Json:
         "billing": "" if price.owned else render_billing(price.billing_rule),
         "committed": price.commitment is not None,
         "own": price.owned is not None,
-        "interruptions": _interruptions_per_hour(price),
+        "interruptions": None if price.interruptions_unknown else float(rate),
         "currency": price.currency,
         "bill": _program_json(bill_program, price),
         # The reader may enter the rate of interruptions that the provider does not state.
         **({"interrupted": _program_json(bill_program, interrupted)} if interrupted else {}),
         "share": _program_json(share_program, price),
     }
-
-
-def _interruptions_per_hour(price: Price) -> float | None:
-    if price.interruptions_unknown:
-        return None
-    return float(price.interruptions.rate_per_hour) if price.interruptions else 0.0
 
 
 def _program_json(make_program: Callable[[Price], Json], price: Price) -> Json | None:

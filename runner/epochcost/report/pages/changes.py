@@ -12,7 +12,6 @@ from epochcost.analysis.difference.changes import Difference
 from epochcost.analysis.difference.rendering import HEADER, cells, sections, shown_costs, summary
 from epochcost.errors import InputError
 from epochcost.report.pages.page import Page, Report
-from epochcost.report.tables import Column, Table
 
 _COMMIT = re.compile("[0-9a-f]{40}")
 _CHANGELOG = "CHANGELOG.md"
@@ -71,10 +70,10 @@ def _changed(report: Report) -> Page:
 
 def _shown_changes(changes: Difference) -> dict[str, Any]:
     costs, listed = shown_costs(changes.costs), sections(changes)
-    columns = tuple(Column(name, name.capitalize()) for name in HEADER)
     return {
         "summary": summary(changes),
-        "costs": Table(columns, tuple(map(cells, costs[:MOST_ROWS]))) if costs else None,
+        "header": [name.capitalize() for name in HEADER],
+        "costs": [cells(cost) for cost in costs[:MOST_ROWS]],
         # The number of changed costs that are not shown.
         "left": max(0, len(costs) - MOST_ROWS),
         "winners": (*listed["winners"], *listed["winners_changed"]),

@@ -26,7 +26,7 @@ def page(report: Report, about: Mapping[str, Any], model: Model) -> Page:
     timed = report.decoders.get(name, ())
     answer = report.tokens.get(name)
     served = report.served_decoders.get(name, ())
-    contests = report.contests_of(workload)
+    contests = report.contests[workload]
     lora = contests.get("lora")
     return Page(
         uri=workload_uri(workload),

@@ -5,7 +5,6 @@ The build writes the answers for all models and jobs to `data/home.js`; browsers
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby
@@ -24,6 +23,7 @@ from epochcost.report.pages.model import embeds, job_figure, render_training
 from epochcost.report.pages.page import TUNING, Job, Page, Report, html, machine_uri, workload_uri
 from epochcost.report.pages.workload import by_group
 from epochcost.report.ranking import Contender, Contest
+from epochcost.report.tables import as_script
 from epochcost.units import money, render_software, share
 
 URI = "data/home.js"
@@ -68,9 +68,7 @@ class Card:
 
 def pages(report: Report) -> Iterator[Page]:
     """Yield the home page."""
-    contests = {
-        workload: jobs for workload in report.workloads if (jobs := report.contests_of(workload))
-    }
+    contests = {workload: jobs for workload, jobs in report.contests.items() if jobs}
     first = _first_shown_workload(contests)
     job: Job = next(name for name in _JOBS if name in contests[first]) if first else "train"
     kinds = [observed.kind for observed in report.observations]
@@ -117,10 +115,10 @@ def script(report: Report) -> str:
     """Render the answers for all models and jobs as a script, which any page can load."""
     data = {
         f"{workload.key}/{job}": _answer_json(report, workload, job, contest)
-        for workload in report.workloads
-        for job, contest in report.contests_of(workload).items()
+        for workload, jobs in report.contests.items()
+        for job, contest in jobs.items()
     }
-    return f"window.epochcostHome={json.dumps(data, separators=(',', ':'), ensure_ascii=False)};\n"
+    return as_script("epochcostHome", data)
 
 
 def _answer_json(report: Report, workload: Workload, job: Job, contest: Contest) -> dict[str, Any]:

@@ -181,8 +181,8 @@ def _reason_not_ranked(
 
 
 def _jobs_on_machine(report: Report, hardware: Hardware) -> Iterator[JobHere]:
-    for workload in report.workloads:
-        for job, leading in report.contests_of(workload).items():
+    for workload, contests in report.contests.items():
+        for job, leading in contests.items():
             ways = (
                 (contest, contender)
                 for contest in (leading, *leading.beside)

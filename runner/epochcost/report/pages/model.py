@@ -66,11 +66,11 @@ def _untimed_machines(
     report: Report, workload: Workload, mode: Mode
 ) -> Mapping[str, tuple[str, ...]]:
     """The reasons why machines have no time of a model in one mode, by the machine's name."""
-    entry = report.workloads[workload]
     # The machine of a row may have a longer name, which states its host.
-    timed = {row.observed.machine.hardware for row in entry.rows if row.mode == mode}
+    rows = report.workloads[workload]
+    timed = {row.observed.machine.hardware for row in rows if row.mode == mode}
     if mode == "training":
-        timed |= {row.hardware.id for row in entry.estimated}
+        timed |= {row.hardware.id for row in report.estimated_costs(workload)}
     untimed = [each for each in report.catalogue.hardware.values() if each.id not in timed]
     gaps = [gap for gap in report.predictions.without if gap.mode in ("", mode)]
     of_model = [gap for gap in gaps if gap.id == workload.id]
@@ -109,7 +109,7 @@ def job_figure(report: Report, workload: Workload, job: Job) -> Figure | None:
     if job == "tokens":
         answer = report.tokens.get(workload.id)
         return load_figure(answer, f"{stem(workload)}-load") if answer else None
-    machines = report.contests_of(workload).get(job)
+    machines = report.contests[workload].get(job)
     if machines is None:
         return None
     lora = "a fine-tuning by LoRA"
@@ -134,7 +134,7 @@ def render_training(report: Report, workload: Workload, goal: ContestGoal) -> st
 def render_job(report: Report, workload: Workload, goal: ContestGoal) -> str:
     """Name a job, for example "training for 90 epochs"."""
     if goal == "full":
-        rows = report.workloads[workload].rows
+        rows = report.workloads[workload]
         return render_full_training(row.observed.epochs for row in rows if row.mode == "training")
     if goal == "million" and embeds(report, workload):
         return "embedding a million documents"

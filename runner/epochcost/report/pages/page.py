@@ -100,16 +100,15 @@ class Report(Revision):
         return self.publication.changes(self)
 
     @cached_property
-    def workloads(self) -> Mapping[Workload, WorkloadRows]:
-        """Every workload with its rows and ranked machines; workloads with a model spec first."""
+    def workloads(self) -> Mapping[Workload, tuple[Row, ...]]:
+        """Every workload with its rows, cheapest first; workloads with a model spec first."""
         rows = group_by(self.rows, lambda row: row.observed.workload)
-        return {
-            workload: WorkloadRows(
-                rows.get(workload, ()),
-                self.estimated.get(workload.id, ()) if workload.is_model else (),
-            )
-            for workload in workloads(self.catalogue, self.observations)
-        }
+        listed = workloads(self.catalogue, self.observations)
+        return {workload: rows.get(workload, ()) for workload in listed}
+
+    def estimated_costs(self, workload: Workload) -> tuple[EstimatedRow, ...]:
+        """The estimated costs of a training of which no machine has a time; else empty."""
+        return self.estimated.get(workload.id, ()) if workload.is_model else ()
 
     @cached_property
     def market(self) -> TokenMarket:
@@ -136,20 +135,26 @@ class Report(Revision):
         return TuningMarket(self.inputs)
 
     @cached_property
-    def _decoder_contests(self) -> Mapping[str, Mapping[Job, Contest]]:
-        contests: dict[str, dict[Job, Contest]] = {}
-        for name, answer in self.tokens.items():
-            if (machines := tokens_contest(answer)) is not None:
-                contests.setdefault(name, {})["tokens"] = machines
-        for name, methods in self.tuned.items():
-            if "lora" in methods:
-                contests.setdefault(name, {})["lora"] = tuning_contest(methods["lora"])
-        return contests
+    def contests(self) -> Mapping[Workload, Mapping[Job, Contest]]:
+        """The ranked machines by workload and job; a job without a ranking has no entry.
 
-    def contests_of(self, workload: Workload) -> Mapping[Job, Contest]:
-        """The ranked machines for each job of a workload."""
-        decoded = self._decoder_contests.get(workload.id, {}) if workload.is_model else {}
-        return {**self.workloads[workload].contests, **decoded}
+        The job "train" is a full training, or a single epoch if the number of epochs is unknown.
+        Without a time of training, the ranking is by estimated costs of a full training.
+        """
+        return {
+            workload: {job: machines for job, machines in self._ranked(workload) if machines}
+            for workload in self.workloads
+        }
+
+    def _ranked(self, workload: Workload) -> Iterator[tuple[Job, Contest | None]]:
+        rows, estimated = self.workloads[workload], self.estimated_costs(workload)
+        full = contest(rows, "full") or contest(rows, "epoch")
+        yield "train", full or estimated_contest(estimated)
+        yield "serve", contest(rows, "million")
+        if workload.is_model and workload.id in self.tokens:
+            yield "tokens", tokens_contest(self.tokens[workload.id])
+        if workload.is_model and "lora" in self.tuned.get(workload.id, {}):
+            yield "lora", tuning_contest(self.tuned[workload.id]["lora"])
 
     @cached_property
     def gpu_memory(self) -> Mapping[str, str]:
@@ -167,35 +172,6 @@ def _by_method(market: TuningMarket, name: str) -> Iterator[tuple[Method, Finetu
         with contextlib.suppress(InputError):
             demand = TrainingDemand(name, method, Decimal(math.prod(TUNING)), TUNING[1])
             yield method, market.answer(demand)
-
-
-@dataclass(frozen=True)
-class WorkloadRows:
-    """All known costs of a workload: each time under each price plan, cheapest first.
-
-    ``estimated`` has costs from numbers of operations, if no machine has a time of the training.
-    """
-
-    rows: tuple[Row, ...]
-    estimated: tuple[EstimatedRow, ...]
-
-    @cached_property
-    def contests(self) -> Mapping[Job, Contest]:
-        """The ranked machines by job, "train" or "serve"; a job without a ranking has no entry.
-
-        The job "train" is a full training, or a single epoch if the number of epochs is unknown.
-        Without a time of training, the ranking is by estimated costs of a full training.
-        """
-        training = (
-            contest(self.rows, "full")
-            or contest(self.rows, "epoch")
-            or estimated_contest(self.estimated)
-        )
-        contests: Mapping[Job, Contest | None] = {
-            "train": training,
-            "serve": contest(self.rows, "million"),
-        }
-        return {job: machines for job, machines in contests.items() if machines}
 
 
 def workload_uri(workload: Workload) -> str:

@@ -6,7 +6,6 @@ import datetime as dt
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from epochcost.report.list_prices import Listed, accelerators, list_prices, moved_prices
 from epochcost.report.pages.page import Page, Report
@@ -18,6 +17,11 @@ from epochcost.statistics import group_by
 from epochcost.units import FRESH, money, today
 
 PricedMachine = tuple[Hardware, Price]
+# A source of prices older than 60 days, how they are renewed, the machines or API providers, and
+# the days of the prices.
+OldPrices = tuple[str, str, list[str], list[dt.date]]
+# The name of a provider, its current prices, and the earlier prices that they replaced.
+Provider = tuple[str, tuple[PricedMachine, ...], tuple[PricedMachine, ...]]
 # A source names its publisher up to a commit or a further part; addresses have @ and commas, too.
 _PUBLISHER_END = re.compile(r"@(?=[0-9a-f]{8})|[,;](?=\s)")
 _PUNCTUATION = re.compile(r"[\W_]+")
@@ -31,26 +35,6 @@ RENEWALS: Mapping[str, str] = {
     "anomalyco/models.dev": _WEEKLY,
     "skypilot-org/skypilot-catalog": "epochcost prices import, with a newer vms.csv",
 }
-
-
-@dataclass(frozen=True)
-class Provider:
-    """A provider's current prices, and the earlier prices that they replaced."""
-
-    name: str
-    current: tuple[PricedMachine, ...]
-    earlier: tuple[PricedMachine, ...]
-
-
-@dataclass(frozen=True)
-class OldPrices:
-    """A source's prices older than 60 days; ``names`` are the machines or API providers."""
-
-    source: str
-    renewal: str
-    names: tuple[str, ...]
-    oldest: dt.date
-    newest: dt.date
 
 
 def pages(report: Report) -> Iterator[Page]:
@@ -70,7 +54,7 @@ def pages(report: Report) -> Iterator[Page]:
             "chips": chips,
             "providers": providers,
             "moved": moved_prices(catalogue),
-            "current": [price for provider in providers for _, price in provider.current],
+            "current": [price for _, current, _ in providers for _, price in current],
             "old": [*_old_prices_by_source(catalogue, providers)],
             "unpriced": [machine for machine, listed in prices.items() if not listed],
         },
@@ -91,8 +75,8 @@ def _old_prices_by_source(
 ) -> Iterator[OldPrices]:
     rented: list[tuple[Price | ApiPrice, str]] = [
         (price, hardware.name)
-        for provider in providers
-        for hardware, price in provider.current
+        for _, current, _ in providers
+        for hardware, price in current
         if price.owned is None
     ]
     served = [(api, api.provider) for api in catalogue.apis.values()]
@@ -103,8 +87,7 @@ def _old_prices_by_source(
         counts = Counter(name for _, name in prices)
         names = (f"{name} ({count})" if count > 1 else name for name, count in counts.items())
         days = [price.as_of for price, _ in prices]
-        renewal = RENEWALS.get(source, _BY_HAND)
-        yield OldPrices(source, renewal, tuple(sorted(names)), min(days), max(days))
+        yield source, RENEWALS.get(source, _BY_HAND), sorted(names), days
 
 
 def _sorted_providers(priced_machines: Sequence[PricedMachine]) -> list[Provider]:
@@ -114,7 +97,7 @@ def _sorted_providers(priced_machines: Sequence[PricedMachine]) -> list[Provider
         priced_machines, lambda pair: _PUNCTUATION.sub("-", pair[1].provider.casefold()).strip("-")
     )
     return [
-        Provider(
+        (
             prices[0][1].provider,
             tuple(pair for pair in prices if pair[1].id in current),
             tuple(pair for pair in prices if pair[1].id not in current),

@@ -53,11 +53,6 @@ class SourceTable:
         """The checks of each row; figures that belong to no row are left out."""
         return [row for row in self.rows if row.timing]
 
-    @property
-    def batched(self) -> bool:
-        """Whether any row states a batch size."""
-        return any(row.batch_size for row in self.spec.timings)
-
     @cached_property
     def columns(self) -> list[Claim]:
         """A claim for each column of the page's table; its label is the column's heading.

@@ -43,12 +43,12 @@ def pages(report: Report) -> Iterator[Page]:
         template="workloads.md.jinja",
         context={
             "groups": {
-                title: [(workload, report.contests_of(workload)) for workload in listed]
+                title: [(workload, report.contests[workload]) for workload in listed]
                 for title, listed in groups.items()
             },
             "published": published,
             "decoders": [
-                (workload, report.tokens.get(workload.id), report.contests_of(workload))
+                (workload, report.tokens.get(workload.id), report.contests[workload])
                 for workload in decoders
             ],
         },
@@ -83,7 +83,7 @@ def _group(report: Report, workload: Workload) -> str:
 def _page(report: Report, about: Mapping[str, Any]) -> Page:
     workload = about["workload"]
     # Rows share an observation, which is expensive to hash.
-    rows = report.workloads[workload].rows
+    rows = report.workloads[workload]
     observed = tuple({id(row.observed): row.observed for row in rows}.values())
     return Page(
         uri=workload_uri(workload),
@@ -106,7 +106,7 @@ def _values(
     observed: Sequence[Observation],
 ) -> dict[str, Any]:
     workload, model, catalogue = about["workload"], about["model"], report.catalogue
-    contests = report.contests_of(workload)
+    contests = report.contests[workload]
     training = contests.get("train")
     requests = contest([row for row in rows if row.observed.batch_size == 1], "million")
     timed = [row for row in rows if row.observed.kind != "predicted"]
@@ -146,12 +146,12 @@ def _values(
             default=None,
         ),
         "slower_inference": report.inputs.ratios.slower_inference.get(workload.id),
-        "estimated": report.workloads[workload].estimated,
+        "estimated": report.estimated_costs(workload),
     }
 
 
 def _main_contest(report: Report, workload: Workload) -> Contest | None:
-    contests = report.contests_of(workload)
+    contests = report.contests[workload]
     machines = contests.get("train") or contests.get("serve")
     return contests.get("serve", machines) if embeds(report, workload) else machines
 
