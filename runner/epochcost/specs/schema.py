@@ -24,6 +24,8 @@ DIALECT = "http://json-schema.org/draft-07/schema#"
 Schema = Mapping[str, Any]
 # Names of bounds in pydantic, with their names in JSON Schema.
 _BOUNDS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
+# Keys that most kinds of spec have, below their own keys.
+_LAST = ("source", "notes", "unconfirmed")
 # Keys of a schema that editors do not need.
 _DROPPED = ("title", "discriminator", "$defs")
 
@@ -33,6 +35,9 @@ def schema_of(kind: str) -> Schema:
     schema = KINDS[kind].model_json_schema(schema_generator=_TomlSchemaGenerator)
     tidied = _tidied(schema, schema.get("$defs", {}))
     assert isinstance(tidied, dict), "a model is a table"
+    properties = tidied["properties"]
+    for name in _LAST:
+        properties |= {name: properties.pop(name)} if name in properties else {}
     return {"$schema": DIALECT, "title": f"epochcost {SINGULAR[kind]}", **tidied}
 
 
