@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from epochcost.predict.process import (
     Calibration,
@@ -52,9 +51,10 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """Labels and features of n rows, each an array [n] that is stored under its name."""
+    """Labels and features of n rows (``count``), each a sequence [n] that has a name."""
 
-    labels: Mapping[str, NDArray[np.object_]]
+    count: int
+    labels: Mapping[str, Sequence[Hashable]]
     features: Mapping[str, Vector]
 
     @classmethod
@@ -66,7 +66,8 @@ class Traits:
     ) -> Traits:
         """Compute the labels and features of ``rows`` with the functions in the two mappings."""
         return cls(
-            {name: _object_array([label(row) for row in rows]) for name, label in labels.items()},
+            len(rows),
+            {name: [label(row) for row in rows] for name, label in labels.items()},
             {
                 name: np.array([feature(row) for row in rows], dtype=np.float64)
                 for name, feature in features.items()
@@ -84,7 +85,7 @@ def covariance(terms: Sequence[Term], rows: Traits, columns: Traits) -> Matrix:
         near: _correlation_by_nearness(near, rows, columns)
         for near in {term.near for term in terms}
     }
-    total: Matrix = np.zeros((_length(rows), _length(columns)))
+    total: Matrix = np.zeros((rows.count, columns.count))
     for term in terms:
         part = term.scale**2 * correlations[term.near]
         if term.same:
@@ -109,8 +110,7 @@ def _correlation_by_nearness(
     points, places = np.unique(values / lengths, axis=0, return_inverse=True)
     squares = ((points[:, None, :] - points[None, :, :]) ** 2).sum(axis=2)
     places = places.reshape(-1)
-    count = _length(rows)
-    result: Matrix = np.exp(-squares / 2)[np.ix_(places[:count], places[count:])]
+    result: Matrix = np.exp(-squares / 2)[np.ix_(places[: rows.count], places[rows.count :])]
     return result
 
 
@@ -214,14 +214,3 @@ def _derivatives(law: Callable[[Vector], Vector], parameters: Vector, law_value:
     moved = parameters[:, None] + _STEP * np.eye(len(parameters))
     derivatives: Matrix = (law(moved[:, :, None]) - law_value).T / _STEP
     return derivatives
-
-
-def _object_array(values: Sequence[Hashable]) -> NDArray[np.object_]:
-    # From a list of tuples, numpy would make a second axis.
-    result = np.empty(len(values), dtype=np.object_)
-    result[:] = values
-    return result
-
-
-def _length(traits: Traits) -> int:
-    return len(next(iter((*traits.labels.values(), *traits.features.values()))))

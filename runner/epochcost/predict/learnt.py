@@ -22,7 +22,7 @@ from epochcost.errors import Fault, SpecError
 from epochcost.graphs.profile import Profile
 from epochcost.predict.decoders.chips import read_processors
 from epochcost.predict.decoders.forms import read_forms
-from epochcost.predict.decoders.rows import OPTIONAL, REQUIRED, columns_of, read_lines
+from epochcost.predict.decoders.rows import OPTIONAL, REQUIRED, Names, columns_of, read_lines
 from epochcost.predict.design import Devices, Placed, content_of, designed, names_precision
 from epochcost.predict.process import (
     Design,
@@ -131,7 +131,7 @@ def table_faults(spec: Path) -> tuple[Fault, ...]:
         return ()
     rows: Callable[[Path], object] = _require_precisions
     if named.kind == "tokens":
-        rows = partial(read_lines, names=None, columns=columns_of(named))
+        rows = partial(read_lines, names=Names(Devices(()), {}, {}), columns=columns_of(named))
     faults = [*_unknown_columns(spec, text, named.columns)]
     for name, read in (
         (named.table, rows),

@@ -201,12 +201,11 @@ def columns_of(table: ObservationTable) -> Mapping[str, str]:
 
 
 def read_lines(
-    path: Path, names: Names | None, columns: Mapping[str, str], *, any_column: bool = False
+    path: Path, names: Names, columns: Mapping[str, str], *, any_column: bool = False
 ) -> tuple[Line, ...]:
     """Read the lines of a table; ``columns`` has values for columns that the table omits.
 
-    If ``names`` is None, the lines have no model dimensions and no device. Unless ``any_column``,
-    a column with an unknown name is a fault.
+    Unless ``any_column``, a column with an unknown name is a fault.
     """
     known = None if any_column else (*REQUIRED, *OPTIONAL)
     demanded = [name for name in REQUIRED if name not in columns]
@@ -217,11 +216,8 @@ def read_lines(
         if cells["mode"] not in MODES:
             raise ValueError(f"mode: expected infer or train, got {cells['mode']!r}")
         positive_number("value", cells["value"])
-        if names is None:
-            read = Line(path, number, cells, None)
-        else:
-            form = names.forms.get(plain_name(cells["model"]))
-            read = Line(path, number, cells, form, _device(cells, names))
+        form = names.forms.get(plain_name(cells["model"]))
+        read = Line(path, number, cells, form, _device(cells, names))
         _require_known_cells(read)
         return read
 

@@ -6,7 +6,6 @@ the formula in ``law``. Only the formula depends on bandwidth, memory and number
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -229,14 +228,10 @@ class _ChipsForecaster:
             (_trait_values(question, _FEATURES_OF_ROWS), question.edition)
             for question in self._questions
         ]
-        content = hashlib.sha256(
-            repr(self._traits_and_editions).encode() + self._observed.tobytes()
-        )
-        for column in Law(self._questions).columns:
-            content.update(column.tobytes())
-        digest = content.hexdigest()
+        amounts = [column.tobytes() for column in Law(self._questions).columns]
+        content = self._traits_and_editions, self._observed.tobytes(), amounts
         empty = _Fit(Programs(tuple(np.log(start)), {}), {})
-        self._fit = _KEPT.value(cache, digest, self._fitted) if rows else empty
+        self._fit = _KEPT.value(cache, content, self._fitted) if rows else empty
 
     def _fitted(self) -> _Fit:
         programs = fit_programs(self._questions, self._observed, self._start, self._spread)
