@@ -11,7 +11,8 @@ import pytest
 
 from epochcost.analysis.answers import CheapestAnswer, Demand, cheapest_answer
 from epochcost.analysis.inputs import Inputs
-from epochcost.analysis.times import Times, times_of
+from epochcost.analysis.predicted import Times
+from epochcost.analysis.times import times_of
 from epochcost.cost.compare import Limits
 from epochcost.errors import InputError
 from report_project import inputs_of, make_result, write_project

@@ -9,7 +9,7 @@ import onnx
 import pytest
 
 from epochcost.analysis import arithmetic
-from epochcost.analysis.arithmetic import Arithmetic, Graph, arithmetic_of_graphs
+from epochcost.analysis.arithmetic import Arithmetic, Graph, arithmetic_of_graph
 from epochcost.graphs.profile import Profile
 from tiny_project import linear_model
 
@@ -18,7 +18,8 @@ def arithmetic_of(
     path: Path, dimensions: dict[str, int], cache: Path | None = None
 ) -> Arithmetic | None:
     """The operation counts of a single graph."""
-    return arithmetic_of_graphs([Graph.of(path, dimensions)], cache)[0]
+    graph = Graph.of(path, dimensions)
+    return graph and arithmetic_of_graph(graph, cache)
 
 
 def test_one_example_is_counted(tmp_path: Path) -> None:

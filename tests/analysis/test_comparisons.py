@@ -45,7 +45,7 @@ def test_a_variant_is_compared_with_the_plain_trial(tmp_path: Path) -> None:
     """A variant that is half as fast costs twice as much, and its interval contains the ratio."""
     inputs = inputs_with(tmp_path, PLAIN, BASIC)
     (comparison,) = comparisons(inputs.catalogue, observe(inputs), observe_variants(inputs))
-    plain, basic = comparison.rows
+    plain, basic = comparison
     assert (plain.observed.variant, plain.speedup) == ("", None)
     assert basic.speedup is not None
     assert basic.speedup.mean == pytest.approx(0.5)

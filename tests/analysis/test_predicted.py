@@ -12,8 +12,8 @@ from epochcost.analysis.arithmetic import arithmetic_of_model
 from epochcost.analysis.estimates import trains_large_models
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.observations import Observation
-from epochcost.analysis.predictable import Place, place_of
-from epochcost.analysis.predicted import Predictions, predict_times
+from epochcost.analysis.predicted import Times, missing_from, predict_times
+from epochcost.analysis.rates import Place, place_of
 from epochcost.cost.flops import peak_flops, time_of_large_models, training_flops
 from epochcost.predict.design import Devices
 from epochcost.predict.forecast import Forecaster
@@ -25,14 +25,14 @@ _WITHOUT_KIN = ("mnist-mlp", "lstm-char-cnn", "gpt-3")
 
 
 @pytest.fixture(scope="module")
-def predictions(own_inputs: Inputs) -> Predictions:
+def predictions(own_inputs: Inputs) -> Times:
     """Predictions of all models in these tests, computed once."""
     names = ("resnet50", "mnist-cnn", *_LANGUAGE, *_WITHOUT_KIN)
     return predict_times(own_inputs, [own_inputs.catalogue.models[name] for name in names])
 
 
 def of(
-    predictions: Predictions, model: str, hardware: str, mode: str, stack: str = "onnxruntime"
+    predictions: Times, model: str, hardware: str, mode: str, stack: str = "onnxruntime"
 ) -> Observation:
     """The prediction for a model, a machine, a mode and a stack, at the largest batch size."""
     mine = (
@@ -44,7 +44,7 @@ def of(
     return max(mine, key=lambda row: row.batch_size)
 
 
-def test_every_machine_has_a_time_or_a_reason(own_inputs: Inputs, predictions: Predictions) -> None:
+def test_every_machine_has_a_time_or_a_reason(own_inputs: Inputs, predictions: Times) -> None:
     """Every machine of the catalogue has either predictions or a reason for having none."""
     timed = {row.machine.hardware for row in predictions.observations}
     without = {row.id for row in predictions.without}
@@ -53,7 +53,7 @@ def test_every_machine_has_a_time_or_a_reason(own_inputs: Inputs, predictions: P
     assert len(timed) >= 89
 
 
-def test_machines_nothing_is_known_of_are_named_with_their_reason(predictions: Predictions) -> None:
+def test_machines_nothing_is_known_of_are_named_with_their_reason(predictions: Times) -> None:
     """TPUs, Arm CPUs without timings, and machines with unknown CPUs each have a reason."""
     reasons = {row.id: row.reason for row in predictions.without}
     assert reasons["gcp-tpu-v3-8"] == "no published time of a TPU v3, 8 cores"
@@ -61,7 +61,7 @@ def test_machines_nothing_is_known_of_are_named_with_their_reason(predictions: P
     assert reasons["cloud-ml-basic"] == "its CPUs are not known"
 
 
-def test_each_gpu_has_a_time_in_our_runtime_and_one_as_published(predictions: Predictions) -> None:
+def test_each_gpu_has_a_time_in_our_runtime_and_one_as_published(predictions: Times) -> None:
     """A GPU has a time in ONNX Runtime and one in a published program, in mixed precision."""
     ours, theirs = (
         of(predictions, "resnet50", "lambda-1x-h100-sxm5", "training", stack)
@@ -76,7 +76,7 @@ def test_each_gpu_has_a_time_in_our_runtime_and_one_as_published(predictions: Pr
 
 
 def test_a_measured_runtime_counts_for_gpus_that_need_its_older_version(
-    own_inputs: Inputs, predictions: Predictions
+    own_inputs: Inputs, predictions: Times
 ) -> None:
     """Our results on H100, in ONNX Runtime 1.31, slow down version 1.26 on V100 nearly as much."""
     on_cpus = [each for each in own_inputs.stored if "h100" not in each.result.hardware]
@@ -93,7 +93,7 @@ def test_a_measured_runtime_counts_for_gpus_that_need_its_older_version(
         assert after.mean > before.mean * Decimal("2.5")
 
 
-def test_what_others_published_of_the_very_work_is_its_time(predictions: Predictions) -> None:
+def test_what_others_published_of_the_very_work_is_its_time(predictions: Times) -> None:
     """ResNet-50 on eight A100s of 40 GB has the published 17,400 images a second."""
     row = of(predictions, "resnet50", "p4d.24xlarge", "training", "published")
     assert row.kind == "published"
@@ -123,7 +123,7 @@ def test_a_machine_may_have_less_memory_than_its_device(own_inputs: Inputs) -> N
     assert (place.memory_gib, place.device.memory_gib) == (Decimal("44.7"), 45)
 
 
-def test_what_does_not_fit_is_not_predicted(predictions: Predictions) -> None:
+def test_what_does_not_fit_is_not_predicted(predictions: Times) -> None:
     """Training BERT with 1.5 billion parameters does not fit the memory of a T4."""
     (reason,) = (
         row.words
@@ -140,7 +140,7 @@ def test_what_does_not_fit_is_not_predicted(predictions: Predictions) -> None:
     assert "lambda-1x-h100-sxm5" in timed
 
 
-def test_a_batch_that_does_not_fit_is_trained_in_equal_parts(predictions: Predictions) -> None:
+def test_a_batch_that_does_not_fit_is_trained_in_equal_parts(predictions: Times) -> None:
     """GPT-2's 480 sequences take equal parts on eight V100, each part at least a sequence a GPU."""
     batches = {
         row.machine.hardware: row.batch_size
@@ -153,7 +153,7 @@ def test_a_batch_that_does_not_fit_is_trained_in_equal_parts(predictions: Predic
     assert batches["p3.16xlarge"] > batches["g4dn.xlarge"] >= 1
 
 
-def test_intervals_hold_what_others_measured(predictions: Predictions) -> None:
+def test_intervals_hold_what_others_measured(predictions: Times) -> None:
     """The interval for ResNet-50 on a T4 contains the known 400 images a second."""
     step = of(predictions, "resnet50", "g4dn.xlarge", "training", "published").step
     assert step is not None
@@ -161,16 +161,17 @@ def test_intervals_hold_what_others_measured(predictions: Predictions) -> None:
     assert batch / step.high < 400 < batch / step.low
 
 
-def test_a_prediction_gives_way_to_any_other_time(predictions: Predictions) -> None:
+def test_a_prediction_gives_way_to_any_other_time(predictions: Times) -> None:
     """A machine and mode with a measured time, at any batch size, has no prediction."""
     timed = of(predictions, "resnet50", "g5.xlarge", "training")
-    remaining = list(predictions.missing_from([replace(timed, kind="measured", batch_size=3)]))
+    measured = replace(timed, kind="measured", batch_size=3)
+    remaining = list(missing_from([measured], predictions.observations))
     assert len(remaining) == len(predictions.observations) - 1
     assert timed not in remaining
 
 
 def test_cpus_are_told_by_their_vcpus_where_a_factor_of_ten_is_known(
-    predictions: Predictions,
+    predictions: Times,
 ) -> None:
     """A prediction on CPUs that is uncertain by a factor of ten is replaced by a reason."""
     step = of(predictions, "mnist-cnn", "c7i.48xlarge", "training").step
@@ -188,7 +189,7 @@ def test_cpus_are_told_by_their_vcpus_where_a_factor_of_ten_is_known(
     assert {row.reason for row in reasons} == {"uncertain by a factor of ten"}
 
 
-def test_models_without_kin_have_a_reason(predictions: Predictions) -> None:
+def test_models_without_kin_have_a_reason(predictions: Times) -> None:
     """Models without a similar published model have no prediction on GPUs, but a reason."""
     rows = [row for row in predictions.observations if row.workload.id in _WITHOUT_KIN]
     assert {row.machine.device for row in rows} == {"cpu"}
@@ -199,7 +200,7 @@ def test_models_without_kin_have_a_reason(predictions: Predictions) -> None:
 
 
 def test_estimates_do_not_contradict_predictions_of_their_family(
-    own_inputs: Inputs, predictions: Predictions
+    own_inputs: Inputs, predictions: Times
 ) -> None:
     """For language models, the estimated and the predicted range overlap on 95 % of the machines.
 

@@ -57,7 +57,7 @@ def test_achieved_is_counted_operations_over_the_time(report: Report) -> None:
     weights = 4 * forward / 2
     least = training.least_bytes_per_second * 0.03075
     assert least == pytest.approx(6 * weights, rel=0.01)
-    assert training.of_peak is None
+    assert training.of_peak(training.roof) is None
 
 
 def test_published_work_stands_below_the_roof_of_its_machine(report: Report) -> None:
@@ -67,8 +67,9 @@ def test_published_work_stands_below_the_roof_of_its_machine(report: Report) -> 
     assert achieved_rates(report.inputs, GPUS, [printed]) == ()  # the source does not give steps
     timed = replace(printed, step=Time.exact(Decimal("0.01")))
     achieved = achieved_rates(report.inputs, GPUS, [timed])
-    assert achieved[0].of_peak is not None
-    assert 0 < achieved[0].of_peak < 1
+    share = achieved[0].of_peak(achieved[0].roof)
+    assert share is not None
+    assert 0 < share < 1
 
 
 def test_mixed_precision_has_no_share_of_the_fp32_peak(report: Report) -> None:
@@ -78,7 +79,7 @@ def test_mixed_precision_has_no_share_of_the_fp32_peak(report: Report) -> None:
     timed = replace(printed, step=Time.exact(Decimal("0.01")))
     (single,) = achieved_rates(report.inputs, GPUS, [timed])
     (mixed,) = achieved_rates(report.inputs, GPUS, [replace(timed, precision="mixed")])
-    assert mixed.of_peak is None
+    assert mixed.of_peak(mixed.roof) is None
     assert mixed.least_bytes_per_second == single.least_bytes_per_second / 2
 
 
@@ -97,16 +98,16 @@ def test_a_measured_roof_is_of_the_very_host(with_ceilings: Report) -> None:
     inputs = with_ceilings.inputs
     hardware = inputs.catalogue.hardware["local"]
     achieved = achieved_rates(inputs, hardware, _on(with_ceilings, hardware))
-    assert {roof.stored.ceilings.environment.fingerprint for roof in achieved[0].measured} == {
-        "f00d" * 4
-    }
-    best = achieved[0].flops_per_second / (1.6e11 / 0.98)
-    assert achieved[0].of_measured_peak == pytest.approx(best)
-    assert achieved[0].of_measured_bandwidth == pytest.approx(
-        achieved[0].least_bytes_per_second / (1.2e10 / 0.98)
+    fastest = achieved[0]
+    of_host = roofs_of_host(inputs, fastest.observed.machine)
+    assert {roof.host.environment.fingerprint for roof in of_host} == {"f00d" * 4}
+    best = fastest.flops_per_second / (1.6e11 / 0.98)
+    assert fastest.of_peak(fastest.measured) == pytest.approx(best)
+    assert fastest.of_bandwidth(fastest.measured) == pytest.approx(
+        fastest.least_bytes_per_second / (1.2e10 / 0.98)
     )
     roofs = measured_roofs(inputs, hardware, "cpu")
-    hosts = [roof.stored.ceilings.environment.fingerprint[:4] for roof in roofs]
+    hosts = [roof.host.environment.fingerprint[:4] for roof in roofs]
     assert [*zip(hosts, (roof.ceiling.threads for roof in roofs), strict=True)] == [
         ("beef", 1), ("beef", 2), ("f00d", 1), ("f00d", 2),
     ]  # fmt: skip
@@ -118,14 +119,13 @@ def test_roofs_are_of_the_very_gpu(with_ceilings: Report) -> None:
     gpus = tuple(Gpu(name=name, memory_bytes=2**34, driver="1") for name in ("T4", "L4"))
     host = make_result().environment.model_copy(update={"gpus": gpus})
     inputs = with_ceilings.inputs
-    stored = (
-        replace(inputs.ceilings[0], ceilings=make_ceilings(host, provider="cuda", device=device))
-        for device in (0, 1)
-    )
+    folder = inputs.folders[0]
+    records = [make_ceilings(host, provider="cuda", device=device) for device in (0, 1)]
+    ceilings = {record.path(folder): record for record in records}
     local = inputs.catalogue.hardware["local"]
     machine = measured_machine(local, host, "cuda", only_host=True, gpu=1)
-    roofs = roofs_of_host(replace(inputs, ceilings=tuple(stored)), machine)
-    assert {roof.stored.ceilings.device for roof in roofs} == {1}
+    roofs = roofs_of_host(replace(inputs, ceilings=ceilings), machine)
+    assert {roof.host.device for roof in roofs} == {1}
 
 
 def steps(root: Path) -> list[DecodedStep]:

@@ -12,8 +12,9 @@ import pytest
 from epochcost.analysis import arithmetic
 from epochcost.analysis import times as times_of_workloads
 from epochcost.analysis.inputs import Inputs, read_inputs
+from epochcost.analysis.predicted import Times
 from epochcost.analysis.rates import models_with_rates
-from epochcost.analysis.times import Times, cached_times, times_of
+from epochcost.analysis.times import cached_times, times_of
 from epochcost.errors import InputError
 from epochcost.graphs import profiling
 from epochcost.graphs.profile import Arithmetic

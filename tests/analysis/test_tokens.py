@@ -104,14 +104,14 @@ def decoder(catalogue: Catalogue) -> TimedDecoder:
 
 def test_times_lie_on_lines_between_what_was_timed(decoder: TimedDecoder) -> None:
     """150 tokens take the mean of the times of 100 and 200; beyond there is no time."""
-    prefill, decode = decoder.prefill(150), decoder.decode(125, 4)
+    prefill, decode = decoder.time("prefill", 150, 1), decoder.time("decode", 125, 4)
     assert prefill is not None
     assert float(prefill.mean) == pytest.approx(1.0)
     assert decode is not None
     assert float(decode.mean) == pytest.approx(0.25)
-    assert decoder.prefill(99) is None
-    assert decoder.decode(201, 1) is None
-    assert decoder.decode(150, 2) is None
+    assert decoder.time("prefill", 99, 1) is None
+    assert decoder.time("decode", 201, 1) is None
+    assert decoder.time("decode", 150, 2) is None
 
 
 def test_a_request_is_its_prompt_and_its_share_of_the_tokens(decoder: TimedDecoder) -> None:

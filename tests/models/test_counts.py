@@ -46,7 +46,9 @@ def test_counts_beside_a_file_are_taken(tmp_path: Path, monkeypatch: pytest.Monk
     path = catalogue.graph_path(catalogue.models["resnet50"])
     monkeypatch.setattr("epochcost.graphs.profiling.arithmetic_of_file", None)
     monkeypatch.setattr(arithmetic, "_memory", {})
-    (counted,) = arithmetic.arithmetic_of_graphs([Graph.of(path, {})])
+    graph = Graph.of(path, {})
+    assert graph is not None
+    counted = arithmetic.arithmetic_of_graph(graph)
     assert counted is not None
     assert counted.parameters == 25_557_032
     (tmp_path / COUNTS).write_text("[", encoding="utf-8")

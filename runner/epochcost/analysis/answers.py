@@ -11,7 +11,7 @@ from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.machines import Machine, hardware_option
 from epochcost.analysis.observations import Goal, Stack
 from epochcost.analysis.odds import Odds, Quantity, draws_along, odds
-from epochcost.analysis.predicted import NoTime
+from epochcost.analysis.predicted import NoTime, Times
 from epochcost.analysis.rows import (
     WORK_NAMES,
     Offer,
@@ -22,7 +22,7 @@ from epochcost.analysis.rows import (
     offers,
     price_rows,
 )
-from epochcost.analysis.times import Times, times_of
+from epochcost.analysis.times import times_of
 from epochcost.cost.compare import NO_LIMITS, BatchChoice, Candidate, Limits, cheapest_batch
 from epochcost.cost.money import exact_arithmetic
 from epochcost.cost.sensitivity import SPEED, Switch, switching_value

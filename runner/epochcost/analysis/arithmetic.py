@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -39,20 +39,8 @@ def arithmetic_of_model(
     catalogue: Catalogue, model: Model, cache: Path | None = None
 ) -> Arithmetic | None:
     """Count a model's operations and parameters; None without a graph that can be counted."""
-    return arithmetic_of_models(catalogue, [model], cache)[model.id]
-
-
-def arithmetic_of_models(
-    catalogue: Catalogue, models: Iterable[Model], cache: Path | None = None
-) -> Mapping[str, Arithmetic | None]:
-    """Count operations and parameters of several models at once; the keys are model ids."""
-    graphs = {
-        model.id: None
-        if model.graph is None
-        else Graph.of(catalogue.graph_path(model), model.dimensions)
-        for model in models
-    }
-    return dict(zip(graphs, arithmetic_of_graphs(list(graphs.values()), cache), strict=True))
+    graph = Graph.of(catalogue.graph_path(model), model.dimensions) if model.graph else None
+    return None if graph is None else arithmetic_of_graph(graph, cache)
 
 
 @dataclass(frozen=True)
@@ -79,19 +67,15 @@ COUNTS_FORM = TypeAdapter(tuple[tuple[str, tuple[tuple[str, int], ...], Arithmet
 _memory: dict[Graph, Arithmetic | None] = {}
 
 
-def arithmetic_of_graphs(
-    graphs: Sequence[Graph | None], kept_in: Path | None = None
-) -> list[Arithmetic | None]:
-    """Count the operations of graphs; None for a graph that is missing or cannot be counted.
+def arithmetic_of_graph(graph: Graph, cache: Path | None = None) -> Arithmetic | None:
+    """Count the operations of a graph; None if they cannot be counted.
 
-    Known counts come from ``counts.json`` beside a graph or ``kept_in``, which stores new ones.
+    Known counts come from ``counts.json`` beside the graph or ``cache``, which stores new ones.
     """
-    for graph in filter(None, graphs):
-        _memory.update(_read_stored_counts(graph.path.parent))
-    new = [graph for graph in dict.fromkeys(graphs) if graph and graph not in _memory]
-    _memory.update((graph, counted) for graph in new if (counted := _KEPT.read(kept_in, graph)))
-    _count_and_cache([graph for graph in new if graph not in _memory], kept_in)
-    return [None if graph is None else _memory[graph] for graph in graphs]
+    if graph not in _memory:
+        known = _read_stored_counts(graph.path.parent).get(graph) or _KEPT.read(cache, graph)
+        _memory[graph] = known or _count_and_cache(graph, cache)
+    return _memory[graph]
 
 
 @functools.cache
@@ -102,16 +86,14 @@ def _read_stored_counts(folder: Path) -> Mapping[Graph, Arithmetic]:
     return {}
 
 
-def _count_and_cache(graphs: Sequence[Graph], cache: Path | None) -> None:
-    if not graphs:
-        return
+def _count_and_cache(graph: Graph, cache: Path | None) -> Arithmetic | None:
     # Imports onnx, which is not needed if all counts are cached.
     from epochcost.graphs.profiling import arithmetic_of_file  # noqa: PLC0415
 
-    for graph in graphs:
-        counted = _memory[graph] = arithmetic_of_file(graph.path, dict(graph.dimensions))
-        if counted is not None:
-            _KEPT.write(cache, graph, counted)
+    counted = arithmetic_of_file(graph.path, dict(graph.dimensions))
+    if counted is not None:
+        _KEPT.write(cache, graph, counted)
+    return counted
 
 
 def is_whole_pass(model: Model, mode: Mode) -> bool:

@@ -11,19 +11,10 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
-from epochcost.analysis.answers import remedy
+from epochcost.analysis.answers import remedy, rows_of
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.observations import Goal
-from epochcost.analysis.rows import (
-    WORK_NAMES,
-    Offer,
-    Row,
-    accuracies,
-    better_known,
-    offers,
-    price_rows,
-)
-from epochcost.analysis.times import times_of
+from epochcost.analysis.rows import WORK_NAMES, Offer, Row, accuracies, better_known, offers
 from epochcost.cost.compare import Candidate
 from epochcost.errors import Fault
 from epochcost.specs.catalogue import Catalogue, current_prices
@@ -58,7 +49,7 @@ def verdicts(inputs: Inputs) -> tuple[Verdict, ...]:
     studies = inputs.catalogue.studies.values()
     budgets = [(study, study.budget.limits) for study in studies if study.budget]
     models = {limit.model for _, limits in budgets for limit in limits}
-    rows = price_rows(inputs.catalogue, times_of(inputs, models).observations) if models else ()
+    rows = rows_of(inputs, models) if models else ()
     return tuple(
         _verdict(inputs.catalogue, study, index, limit, rows)
         for study, limits in budgets

@@ -6,18 +6,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import groupby
+from operator import attrgetter
 
-from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import Observation, in_floats
 from epochcost.analysis.rows import cheapest_price
 from epochcost.cost.estimate import Cost, Estimate, Unpriced
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.price import Price
-from epochcost.specs.study import Mode
 from epochcost.statistics.interval import Bounded, ratio
 
 _ONE = Bounded(1, 1, 1)
-_Key = tuple[Machine, Mode, int]
+_job = attrgetter("machine", "mode", "batch_size")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,39 +34,27 @@ class JobCost:
 
 def cheapest_plan(catalogue: Catalogue, observed: Observation) -> Price | None:
     """The current price under which a job on all CPUs and GPUs costs least; None without prices."""
+    work = observed.work(observed.goals[0])
     costs = [
         (price, cost.mean)
         for price in current_prices(catalogue.prices_of(observed.machine.hardware))
-        if isinstance(cost := _machine_cost(price, observed, observed.machine.vcpus), Estimate)
+        if isinstance(cost := work.cost(price), Estimate)
     ]
     return cheapest_price(costs)
 
 
 def job_cost(observed: Observation, price: Price | None) -> JobCost:
     """Cost of a measured job under ``price``; a job on a part of the vCPUs pays for that part."""
-    machine, vcpus = observed.machine, observed.vcpus
-    if price is None:
-        return JobCost(Unpriced("no price is known"), None)
-    if vcpus is None or vcpus == machine.vcpus:
-        return JobCost(_machine_cost(price, observed, machine.vcpus), price)
+    work, whole, used = observed.work(observed.goals[0]), observed.machine.vcpus, observed.vcpus
+    if price is None or used in (None, whole):
+        return JobCost(work.cost(price), price)
     if price.is_per_vcpu:
-        return JobCost(_machine_cost(price, observed, vcpus), price, "price per vCPU")
-    if machine.vcpus is None:
+        return JobCost(replace(work, vcpus=used).cost(price), price, "price per vCPU")
+    if whole is None:
         return JobCost(Unpriced("the machine's number of vCPUs is unknown"), price)
-    share = Decimal(vcpus) / machine.vcpus
-    return JobCost(
-        _machine_cost(price, observed, machine.vcpus, share), price, "price in proportion to vCPUs"
-    )
-
-
-def _machine_cost(
-    price: Price, observed: Observation, vcpus: int | None, share: Decimal | None = None
-) -> Cost:
-    work = replace(observed.work(observed.goals[0]), vcpus=vcpus)
-    if share is not None:
-        # A share of a machine for a time costs as much as the machine for that share of the time.
-        work = replace(work, time=work.time.scaled(share))
-    return work.cost(price)
+    # A share of a machine for a time costs as much as the machine for that share of the time.
+    part = replace(work, time=work.time.scaled(Decimal(used) / whole))
+    return JobCost(part.cost(price), price, "price in proportion to vCPUs")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,16 +64,6 @@ class VariantRow:
     observed: Observation
     job: JobCost
     speedup: Bounded | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class VariantComparison:
-    """The variants of a job on a machine; the trial with default settings, if any, comes first."""
-
-    machine: Machine
-    mode: Mode
-    batch_size: int
-    rows: tuple[VariantRow, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,46 +84,35 @@ class VcpuPoint:
 
 @dataclass(frozen=True, slots=True)
 class Scaling:
-    """Measurements of a job on several numbers of a machine's vCPUs, the fewest vCPUs first."""
+    """Measurements of a job on several numbers of a machine's vCPUs, the fewest vCPUs first.
 
-    machine: Machine
-    mode: Mode
-    batch_size: int
+    At ``cheapest``, the job costs least. ``larger_speeds`` and ``larger_costs`` are the speed and
+    the cost on the most vCPUs, divided by those at ``cheapest``.
+    """
+
     points: tuple[VcpuPoint, ...]
+    cheapest: VcpuPoint
+    larger_speeds: Bounded
+    larger_costs: Bounded
 
-    @property
-    def cheapest(self) -> VcpuPoint:
-        """The point at which the job costs least."""
-        return min(self.points, key=lambda point: point.relative_cost.mean)
-
-    @property
-    def largest(self) -> VcpuPoint:
-        """The point with the most vCPUs."""
-        return self.points[-1]
-
-    @property
-    def larger_speeds(self) -> Bounded:
-        """Speed on the most vCPUs, divided by the speed at the point where the job costs least."""
-        return ratio(self.largest.speedup, self.cheapest.speedup)
-
-    @property
-    def larger_costs(self) -> Bounded:
-        """The cost on the most vCPUs, divided by the lowest cost."""
-        return ratio(self.largest.relative_cost, self.cheapest.relative_cost)
+    @classmethod
+    def of(cls, points: tuple[VcpuPoint, ...]) -> Scaling:
+        """Find the point at which the job costs least, and compare the most vCPUs with it."""
+        best, largest = min(points, key=lambda point: point.relative_cost.mean), points[-1]
+        speeds = ratio(largest.speedup, best.speedup)
+        return cls(points, best, speeds, ratio(largest.relative_cost, best.relative_cost))
 
 
 def comparisons(
     catalogue: Catalogue, plain: Iterable[Observation], variants: Iterable[Observation]
-) -> tuple[VariantComparison, ...]:
+) -> tuple[tuple[VariantRow, ...], ...]:
     """Compare the ``variants`` of each job with the job's trial in default settings (``plain``).
 
-    Variants that differ only in the number of vCPUs are left out.
+    In a job's rows, the trial in default settings comes first, if there is one. Variants that
+    differ only in the number of vCPUs are left out.
     """
     changed = [trial for trial in variants if not only_vcpus(trial)]
-    return tuple(
-        VariantComparison(*key, tuple(_compared(catalogue, trials)))
-        for key, trials in _group_by_job(plain, changed)
-    )
+    return tuple(tuple(_compared(catalogue, trials)) for trials in _trials_by_job(plain, changed))
 
 
 def scalings(
@@ -158,21 +124,13 @@ def scalings(
     nothing but the number of vCPUs are used. Jobs with a single number are left out.
     """
     pinned = [trial for trial in variants if only_vcpus(trial)]
-    counts = ((key, _trials_by_vcpus(trials)) for key, trials in _group_by_job(plain, pinned))
-    return tuple(
-        Scaling(*key, tuple(_scaled(catalogue, counted)))
-        for key, counted in counts
-        if len(counted) > 1
-    )
+    counts = map(_trials_by_vcpus, _trials_by_job(plain, pinned))
+    return tuple(Scaling.of(tuple(_scaled(catalogue, each))) for each in counts if len(each) > 1)
 
 
 def only_vcpus(observed: Observation) -> bool:
     """Whether a trial differs from the default settings only in the number of vCPUs."""
     return observed.vcpus is not None and observed.variant == f"{observed.vcpus} vCPU"
-
-
-def _job_key(observed: Observation) -> _Key:
-    return observed.machine, observed.mode, observed.batch_size
 
 
 def _sort_key(observed: Observation) -> tuple[object, ...]:
@@ -182,19 +140,17 @@ def _sort_key(observed: Observation) -> tuple[object, ...]:
     return *work, observed.mode == "inference", observed.batch_size, *variant
 
 
-def _group_by_job(
+def _trials_by_job(
     defaults: Iterable[Observation], variants: Sequence[Observation]
-) -> Iterator[tuple[_Key, list[Observation]]]:
-    """Yield the key and trials of each job that has a trial in ``variants``.
+) -> Iterator[list[Observation]]:
+    """Yield the trials of each job that has a trial in ``variants``.
 
     The job's measured trials in ``defaults`` come first, then its trials in ``variants``.
     """
-    keys = {_job_key(trial) for trial in variants}
-    references = [
-        trial for trial in defaults if trial.kind == "measured" and _job_key(trial) in keys
-    ]
-    for key, trials in groupby(sorted([*references, *variants], key=_sort_key), key=_job_key):
-        yield key, list(trials)
+    jobs = set(map(_job, variants))
+    references = [trial for trial in defaults if trial.kind == "measured" and _job(trial) in jobs]
+    for _, trials in groupby(sorted([*references, *variants], key=_sort_key), key=_job):
+        yield list(trials)
 
 
 def _compared(catalogue: Catalogue, trials: Sequence[Observation]) -> Iterator[VariantRow]:

@@ -91,11 +91,9 @@ def _place(hardware: Hardware, devices: Devices, processors: Mapping[str, CpuFor
             return "not enough known of its accelerators"
         if accelerator.memory_gib is not None:
             device = device.model_copy(update={"memory_gib": accelerator.memory_gib})
-        capability = accelerator.compute_capability
-        return Place(
-            machine, device, accelerator.count, float(device.memory_gib) * _GIB,
-            None if capability is None else Decimal(capability),
-        )  # fmt: skip
+        stated, memory_bytes = accelerator.compute_capability, float(device.memory_gib) * _GIB
+        capability = None if stated is None else Decimal(stated)
+        return Place(machine, device, accelerator.count, memory_bytes, capability)
     processor = cpu_form_of(hardware, processors)
     described = processor and (processor.instructions or generation_of(processor.chip).name)
     if processor is None or not described or hardware.memory_gib is None:

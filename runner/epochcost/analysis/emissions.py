@@ -43,22 +43,16 @@ def energy_by_machine(
     """Energy and emissions of a goal on each timed machine: least energy first, unknown last."""
     machines = group_by(better_known(rows, goal), lambda row: row.observed.machine).values()
     energies = [energy for mine in machines if (energy := _on_machine(catalogue, mine, goal))]
-    return tuple(
-        sorted(
-            energies,
-            key=lambda energy: energy.least.machines_kwh if energy.least else Decimal("Infinity"),
-        )
-    )
+    unknown = Decimal("Infinity")
+    return tuple(sorted(energies, key=lambda use: use.least.machines_kwh if use.least else unknown))
 
 
 def _on_machine(catalogue: Catalogue, rows: Sequence[Row], goal: Goal) -> MachineEnergy | None:
     timed = [row for row in rows if row.answers and row.time(goal)]
-    best = contenders(rows, goal) or sorted(
-        timed, key=lambda row: row.observed.work(goal).time.mean
-    )
+    best = contenders(rows, goal) or sorted(timed, key=lambda row: _seconds(row, goal))
     if not best:
         return None
-    row, seconds = best[0], best[0].observed.work(goal).time.mean
+    row, seconds = best[0], _seconds(best[0], goal)
     power = _metered_or_declared_power(catalogue, row)
     if isinstance(power, UnknownEnergy):
         return MachineEnergy(row, goal, unknown=power.reason)
@@ -68,6 +62,10 @@ def _on_machine(catalogue: Catalogue, rows: Sequence[Row], goal: Goal) -> Machin
     energies = [energy_use(power, seconds, grid, pue) for grid in catalogue.grids.values()]
     ordered = sorted(energies, key=lambda use: use.kg_co2e)
     return MachineEnergy(row, goal, ordered[0], ordered[-1])
+
+
+def _seconds(row: Row, goal: Goal) -> Decimal:
+    return row.observed.work(goal).time.mean
 
 
 def _metered_or_declared_power(catalogue: Catalogue, row: Row) -> Power | UnknownEnergy:

@@ -68,15 +68,23 @@ def estimated_rows(inputs: Inputs, rows: tuple[Row, ...]) -> Mapping[str, tuple[
     catalogue = inputs.catalogue
     timed = {row.observed.workload.id for row in rows if row.mode == "training"}
     machines = [machine for machine in catalogue.hardware.values() if trains_large_models(machine)]
+    # In bytes, of all accelerators together.
+    memories = {
+        machine.id: 2**30 * sum((gpu.memory_gib or 0) * gpu.count for gpu in machine.accelerators)
+        for machine in machines
+    }
     estimates = {}
     for model in catalogue.models.values():
-        flops = None if model.id in timed else _full_training_flops(inputs, model)
+        needed = states_bytes(catalogue, model, inputs.cache)
+        if model.id in timed or (model.declared is None and needed <= _LARGE_BYTES):
+            continue
+        counted = arithmetic_of_model(catalogue, model, inputs.cache)
+        flops = training_flops(model, counted.forward_flops if counted else None)
         if flops is not None:
-            needed = states_bytes(catalogue, model, inputs.cache)
-            holding = [machine for machine in machines if needed <= _accelerator_bytes(machine)]
             priced = [
                 row
-                for machine in holding
+                for machine in machines
+                if needed <= memories[machine.id]
                 for row in _estimates_by_plan(catalogue, model, machine, flops)
             ]
             usual = usual_currency(row.cost.currency for row in priced)
@@ -96,11 +104,6 @@ def states_bytes(catalogue: Catalogue, model: Model, cache: Path | None = None) 
     return counted.parameters * _BYTES_PER_PARAMETER if counted else 0
 
 
-def _accelerator_bytes(hardware: Hardware) -> float:
-    gpus = hardware.accelerators
-    return float(sum((gpu.memory_gib or 0) * gpu.count for gpu in gpus)) * 2**30
-
-
 def _estimates_by_plan(
     catalogue: Catalogue, model: Model, hardware: Hardware, flops: Decimal
 ) -> Iterator[EstimatedRow]:
@@ -114,15 +117,6 @@ def _estimates_by_plan(
         cost = MachineTime(time, hardware.vcpus, accelerated=True).cost(price)
         if isinstance(cost, Estimate):
             yield EstimatedRow(model, hardware, price, flops, peak, time, cost)
-
-
-def _full_training_flops(inputs: Inputs, model: Model) -> Decimal | None:
-    """FLOPs of a full training; None if unknown, or if a graph's training fits a common GPU."""
-    catalogue, cache = inputs.catalogue, inputs.cache
-    if model.declared is None and states_bytes(catalogue, model, cache) <= _LARGE_BYTES:
-        return None
-    counted = arithmetic_of_model(catalogue, model, cache)
-    return training_flops(model, counted.forward_flops if counted else None)
 
 
 def trains_large_models(hardware: Hardware) -> bool:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
 from itertools import product, starmap
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 
 from epochcost.analysis.decoder_places import (
     UNKNOWN_PROCESSORS,
@@ -190,12 +190,9 @@ class TuningMarket:
             )
         ways, refused = self._fastest_layouts(demand, decoder, form)
         priced = self._offers_cheapest_first(demand, ways)
-        offers, others = in_currency(
-            usual_currency(offer.cost.currency for offer in priced),
-            priced,
-            lambda offer: offer.cost.currency,
-            lambda offer: offer.key.way.hardware.name,
-        )
+        usual = usual_currency(offer.cost.currency for offer in priced)
+        currency, name = attrgetter("cost.currency"), attrgetter("key.way.hardware.name")
+        offers, others = in_currency(usual, priced, currency, name)
         refused += starmap(Refusal, others)
         competing = [offer for offer in offers if not offer.key.price.reservation] or offers
         if not competing:

@@ -25,7 +25,7 @@ from epochcost.results.records import Result
 from epochcost.results.reported import ReportedRun, spec_faults
 from epochcost.results.rounds import without_disturbed_rounds
 from epochcost.results.sidecars import BatchLimit
-from epochcost.results.store import Loaded, Sidecar, SidecarT, load_all, load_sidecars
+from epochcost.results.store import Loaded, SidecarT, load_all, load_sidecars
 from epochcost.results.trainings import Trainings
 from epochcost.specs.catalogue import Catalogue
 
@@ -151,23 +151,15 @@ class StoredResult:
     uri: str
 
 
-@dataclass(frozen=True, slots=True)
-class StoredCeilings:
-    """The measured peak rates of a host, their file, and the file's address on the site."""
-
-    ceilings: Ceilings
-    path: Path
-    uri: str
-
-
 @dataclass(frozen=True)
 class Inputs:
     """A project's specs, results and other records, from which all figures are computed.
 
-    ``limits`` has the largest batch sizes that ran, ``trainings`` trainings on real data,
-    ``reported`` runs measured with other tools; their keys are files. ``problems`` has sentences on
-    faulty files. ``cache`` is a folder of computed values, or None for no cache. ``folders``
-    contain the results. ``docs`` contains the files of ratios and of prediction errors.
+    ``limits`` has the largest batch sizes that ran, ``ceilings`` peak rates of hosts, ``trainings``
+    trainings on real data, ``reported`` runs measured with other tools; their keys are files.
+    ``problems`` has sentences on faulty files. ``cache`` is a folder of computed values, or None
+    for no cache. ``folders`` contain the results. ``docs`` contains the files of ratios and of
+    prediction errors.
     """
 
     catalogue: Catalogue
@@ -176,7 +168,7 @@ class Inputs:
     problems: tuple[str, ...]
     limits: Mapping[Path, BatchLimit]
     cache: Path | None
-    ceilings: tuple[StoredCeilings, ...]
+    ceilings: Mapping[Path, Ceilings]
     folders: tuple[Path, ...]
     docs: Path
     trainings: Mapping[Path, Trainings]
@@ -203,8 +195,12 @@ class Inputs:
     def files(self) -> frozenset[Path]:
         """Every file of the results folders that was read."""
         results = (file.path for file in self.stored)
-        ceilings = (file.path for file in self.ceilings)
-        return frozenset((*results, *ceilings, *self.limits, *self.trainings, *self.reported))
+        sidecars = (*self.ceilings, *self.limits, *self.trainings, *self.reported)
+        return frozenset((*results, *sidecars))
+
+    def uri_of(self, path: Path) -> str:
+        """The address of a record's file on the site."""
+        return _uri_of(path, self.folders)
 
 
 def read_inputs(
@@ -230,57 +226,54 @@ def read_inputs(
         ratios = read_ratios(docs / RATIOS_FILE)
     except ResultError as error:
         problems.append(str(error))
-    declared = _declared_machine_by_host(catalogue, stored.values())
+    declared = _declared_machines(catalogue, stored.values())
 
-    def moved(record: HostedT) -> HostedT:
-        return _with_declared_machine(record, catalogue, declared)
+    def moved(records: Mapping[Path, HostedT]) -> dict[Path, HostedT]:
+        return {path: _on_declared(record, declared) for path, record in records.items()}
 
     return Inputs(
         catalogue,
         tuple(
-            StoredResult(
-                without_disturbed_rounds(moved(result)),
-                path,
-                f"{RESULTS_URI}/{result.hardware}/{path.name}",
-            )
-            for path, result in stored.items()
+            StoredResult(without_disturbed_rounds(result), path, _uri_of(path, results))
+            for path, result in moved(stored).items()
         ),
         ratios,
         tuple(problems),
-        {path: moved(limit) for path, limit in limits.items()},
+        moved(limits),
         cache,
-        tuple(
-            StoredCeilings(moved(host), path, uri_of(path, host)) for path, host in ceilings.items()
-        ),
+        moved(ceilings),
         tuple(results),
         docs,
-        {path: moved(training) for path, training in trainings.items()},
+        moved(trainings),
         reported,
     )
 
 
-def _declared_machine_by_host(catalogue: Catalogue, stored: Iterable[Result]) -> Mapping[str, str]:
-    """Map each host (a computer, by its fingerprint) to the declared machine that its results name.
+def _declared_machines(
+    catalogue: Catalogue, results: Iterable[Result]
+) -> Mapping[tuple[str, str], str]:
+    """The declared machine of each host (a computer), by detected machine and fingerprint.
 
-    The spec of a declared machine states CPU and memory. Results that contradict the spec are
-    ignored. A host whose results name several declared machines is left out.
+    The spec of a declared machine states CPU and memory. Results name it, unless they contradict
+    the spec. A host whose results name several declared machines is left out.
     """
+    detected = {name for name, spec in catalogue.hardware.items() if spec.detected}
     declared: dict[str, set[str]] = {}
-    for result in (each for each in stored if not each.contradictions):
-        if not catalogue.hardware[result.hardware].detected:
+    for result in results:
+        if not result.contradictions and result.hardware not in detected:
             declared.setdefault(result.environment.fingerprint, set()).add(result.hardware)
-    return {host: next(iter(names)) for host, names in declared.items() if len(names) == 1}
+    return {
+        (local, host): machine
+        for host, (machine, *others) in declared.items()
+        for local in detected
+        if not others
+    }
 
 
-def _with_declared_machine(
-    record: HostedT, catalogue: Catalogue, machine_by_host: Mapping[str, str]
-) -> HostedT:
-    machine = machine_by_host.get(record.environment.fingerprint)
-    spec = catalogue.hardware.get(record.hardware)
-    if machine is None or spec is None or not spec.detected:
-        return record
+def _on_declared(record: HostedT, declared: Mapping[tuple[str, str], str]) -> HostedT:
+    machine = declared.get((record.hardware, record.environment.fingerprint))
     # Under two machines, the host would compete with itself.
-    return record.model_copy(update={"hardware": machine})
+    return record.model_copy(update={"hardware": machine}) if machine else record
 
 
 def _sound_records(
@@ -300,9 +293,9 @@ def _sound_records(
     return sound
 
 
-def uri_of(path: Path, record: Sidecar) -> str:
-    """The address of a record's file on the site."""
-    return f"{RESULTS_URI}/{record.hardware}/{record.folder}/{path.name}"
+def _uri_of(path: Path, folders: Iterable[Path]) -> str:
+    (folder,) = (folder for folder in folders if path.is_relative_to(folder))
+    return f"{RESULTS_URI}/{path.relative_to(folder).as_posix()}"
 
 
 def missing_specs(result: Result, catalogue: Catalogue) -> Iterator[str]:

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from operator import itemgetter
-from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +18,7 @@ import numpy as np
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.observations import Goal, Observation, observe
 from epochcost.analysis.odds import deviations
-from epochcost.analysis.predicted import JointTimes, Predictions, joint_times
+from epochcost.analysis.predicted import JointTimes, joint_times, missing_from
 from epochcost.analysis.rows import Row, contenders, price_rows
 from epochcost.plan.cell import Cell
 from epochcost.predict.design import precision_of
@@ -35,7 +34,7 @@ _LEAST_DOLLARS = 0.01
 _NOISE = 0.03
 # Regret, summed over all answers, that is worth a measurement.
 _LEAST_SAVED = 1e-4
-_GOALS: Mapping[Mode, Goal] = MappingProxyType({"training": "full", "inference": "million"})
+_GOALS: Mapping[Mode, Goal] = {"training": "full", "inference": "million"}
 # Of the ways of a job, the cheapest is compared with this number of likely rivals.
 _RIVALS = 9
 # The ways to do a job, the cheapest first; a way is a machine under a price plan. Each way has the
@@ -224,8 +223,7 @@ def _measured_or_predicted_times(inputs: Inputs, workloads: Sequence[str]) -> Jo
     models = inputs.catalogue.models
     joint = joint_times(inputs, [models[name] for name in workloads if name in models])
     measured = [each for each in observe(inputs, workloads) if each.stack == "onnxruntime"]
-    predicted = Predictions(tuple(joint.rows), ()).missing_from(measured)
-    rows = {observed: joint.rows[observed] for observed in predicted}
+    rows = {observed: joint.rows[observed] for observed in missing_from(measured, joint.rows)}
     rows |= {observed: len(joint.covariance) + at for at, observed in enumerate(measured)}
     times = (observed.work(_GOALS[observed.mode]).time for observed in measured)
     errors = [deviations(time)[1] ** 2 for time in times]

@@ -6,10 +6,7 @@ import datetime as dt
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from functools import partial
 from typing import Literal, get_args
-
-from pydantic import TypeAdapter
 
 from epochcost.analysis.inputs import Inputs, StepRatio, StoredResult
 from epochcost.analysis.machines import Machine, published_machine
@@ -17,13 +14,11 @@ from epochcost.analysis.representatives import doubts_about, is_of_steps, repres
 from epochcost.cost.estimate import Estimate, MachineTime, Time
 from epochcost.predict.joint import Draws
 from epochcost.results.environment import Energy
-from epochcost.results.kept import Keep
-from epochcost.results.records import Result
 from epochcost.results.rounds import summary_of
 from epochcost.specs.api import MILLION
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model, Training
-from epochcost.specs.published import Published, Timing
+from epochcost.specs.published import Published
 from epochcost.specs.study import Mode
 from epochcost.statistics.interval import Bounded
 from epochcost.statistics.summary import Outliers, Summary, outliers
@@ -64,8 +59,11 @@ class Workload:
         return cls(model.id, model.name, model.task, is_model=True)
 
     @classmethod
-    def of_source(cls, source: Published) -> Workload:
-        """Make the workload whose times a published table lists; its model has no spec."""
+    def of_source(cls, catalogue: Catalogue, source: Published) -> Workload:
+        """Make the workload whose times a published table lists: the model, if it has a spec."""
+        model = catalogue.models.get(source.model or "")
+        if model is not None:
+            return cls.of_model(model)
         return cls(source.id, source.workload, "published table", is_model=False)
 
 
@@ -181,29 +179,6 @@ class Observation:
         return MachineTime(time, machine.vcpus, machine.device == "cuda", shared=goal != "full")
 
 
-@dataclass(frozen=True, slots=True)
-class ResultStatistics:
-    """Statistics of a result and reasons to doubt it; neither depends on a spec."""
-
-    summary: Summary
-    doubts: tuple[str, ...]
-    outliers: Outliers | None
-
-    @classmethod
-    def of(cls, result: Result) -> ResultStatistics:
-        """Compute the statistics of a result that has samples."""
-        measured = result.measurement
-        outlying = outliers(measured.samples_seconds)
-        return cls(summary_of(result), doubts_about(result), outlying)
-
-
-_KEPT = Keep(
-    "statistics",
-    TypeAdapter(tuple[str, ResultStatistics]),
-    ("analysis/observations.py", "analysis/representatives.py", "results"),
-)
-
-
 def observe(inputs: Inputs, workloads: Collection[str] | None = None) -> tuple[Observation, ...]:
     """Make an observation of each published time, and of each time measured in default settings.
 
@@ -225,17 +200,15 @@ def _measured(
     inputs: Inputs, workloads: Collection[str] | None, *, variants: bool
 ) -> Iterator[Observation]:
     for stored in representatives([file for file in inputs.stored if is_of_steps(file.result)]):
-        result, trial = stored.result, stored.result.trial
+        trial = stored.result.trial
         if bool(trial.variant) == variants and (workloads is None or trial.model in workloads):
-            content = result.model_dump_json() if inputs.cache else None
-            compute = partial(ResultStatistics.of, result)
-            yield _from_result(inputs, stored, _KEPT.value(inputs.cache, content, compute))
+            yield _from_result(inputs, stored)
 
 
-def _from_result(inputs: Inputs, stored: StoredResult, statistics: ResultStatistics) -> Observation:
+def _from_result(inputs: Inputs, stored: StoredResult) -> Observation:
     result, trial = stored.result, stored.result.trial
-    model = inputs.catalogue.models[trial.model]
-    step = mean_time(statistics.summary)
+    model, summary = inputs.catalogue.models[trial.model], summary_of(result)
+    step = mean_time(summary)
     training = model.training if trial.mode == "training" else None
     energy = result.measurement.energy or Energy()
     too_large = _large_batch_doubts(training, trial.batch_size)
@@ -254,18 +227,18 @@ def _from_result(inputs: Inputs, stored: StoredResult, statistics: ResultStatist
         epochs=training.epochs if training else None,
         date=result.measurement.started_at.date(),
         evidence=Evidence("result file", stored.uri),
-        summary=statistics.summary,
+        summary=summary,
         stop_reason=result.measurement.stop_reason,
         peak_memory_bytes=result.peak_bytes,
         step_ratio=ratio if training else None,
-        doubts=(*statistics.doubts, *too_large),
+        doubts=(*doubts_about(result), *too_large),
         epochs_known=not too_large,
         watts=energy.watts,
         meters=energy.meter or None,
         variant=trial.variant,
         agreement=agreement.summary if agreement else None,
         vcpus=trial.vcpus,
-        outliers=statistics.outliers,
+        outliers=outliers(result.measurement.samples_seconds),
     )
 
 
@@ -284,38 +257,30 @@ def epoch_time(step: Time, training: Training | None, batch_size: int) -> Time |
 
 def _published(catalogue: Catalogue, workloads: Collection[str] | None) -> Iterator[Observation]:
     for source in catalogue.published.values():
-        model = catalogue.models.get(source.model) if source.model else None
-        workload = Workload.of_model(model) if model else Workload.of_source(source)
+        workload = Workload.of_source(catalogue, source)
         if workloads is not None and workload.id not in workloads:
             continue
         for timing in source.timings:
+            steps, epochs, framework = timing.total_steps, timing.epochs, timing.framework or ""
             # The time of a job on several machines is not a figure of one.
-            if timing.count == 1 and timing.batch_size is not None and timing.epochs is not None:
-                yield _published_observation(catalogue, source, timing, workload)
-
-
-def _published_observation(
-    catalogue: Catalogue, source: Published, timing: Timing, workload: Workload
-) -> Observation:
-    assert timing.batch_size is not None, "rows without a batch size are no observations"
-    assert timing.epochs is not None, "rows without epochs are no observations"
-    steps, epochs = timing.total_steps, timing.epochs
-    return Observation(
-        workload=workload,
-        machine=published_machine(catalogue.hardware[timing.hardware]),
-        kind="published",
-        mode="training",
-        batch_size=timing.batch_size,
-        software=timing.framework or "framework not stated",
-        stack="onnxruntime" if _OURS in (timing.framework or "").casefold() else "published",
-        precision="",
-        step=Time.exact(timing.total_seconds / steps) if steps else None,
-        epoch=Time.exact(timing.total_seconds / epochs),
-        epochs=int(epochs) if epochs == int(epochs) else epochs,
-        date=source.as_of,
-        evidence=Evidence(f"{source.authors}, {source.year}", f"sources/{source.page}.md"),
-        own_price=timing.price,
-    )
+            if timing.count != 1 or timing.batch_size is None or epochs is None:
+                continue
+            yield Observation(
+                workload=workload,
+                machine=published_machine(catalogue.hardware[timing.hardware]),
+                kind="published",
+                mode="training",
+                batch_size=timing.batch_size,
+                software=framework or "framework not stated",
+                stack="onnxruntime" if _OURS in framework.casefold() else "published",
+                precision="",
+                step=Time.exact(timing.total_seconds / steps) if steps else None,
+                epoch=Time.exact(timing.total_seconds / epochs),
+                epochs=int(epochs) if epochs == int(epochs) else epochs,
+                date=source.as_of,
+                evidence=Evidence(f"{source.authors}, {source.year}", f"sources/{source.page}.md"),
+                own_price=timing.price,
+            )
 
 
 def workloads(catalogue: Catalogue, observations: Iterable[Observation]) -> tuple[Workload, ...]:

@@ -10,7 +10,6 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from types import MappingProxyType
 from typing import Generic, Literal, TypeVar
 
 import numpy as np
@@ -32,12 +31,10 @@ LEAST_ODDS = 0.05
 _LEAST_COST = 1e-12
 # A smaller regret is no loss: the best costs as much.
 _LEAST_REGRET = 0.005
-_LEADS = MappingProxyType(
-    {
-        "cost": ("costs least", "costs {} the cheapest", "more than", "about as much as"),
-        "time": ("is the fastest", "takes {} the fastest", "longer than", "about as long as"),
-    }
-)
+_LEADS: Mapping[Quantity, tuple[str, str, str, str]] = {
+    "cost": ("costs least", "costs {} the cheapest", "more than", "about as much as"),
+    "time": ("is the fastest", "takes {} the fastest", "longer than", "about as long as"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,14 +56,6 @@ class Odds(Generic[KeyT]):
     def wins(self) -> float:
         """The probability that the choice is the cheapest."""
         return self.shares[self.choice]
-
-    @property
-    def regret_if_lost(self) -> float:
-        """Mean extra cost, as a share of the lowest cost, over draws that the choice loses.
-
-        If the choice ties with n - 1 ways, (n - 1) / n of the draw is lost. 0 if it never loses.
-        """
-        return self.regret / (1 - self.wins) if self.wins < 1 else 0.0
 
     @property
     def rivals(self) -> tuple[KeyT, ...]:
@@ -117,7 +106,8 @@ def odds_sentence(chances: Odds[KeyT], quantity: Quantity = "cost", among: str =
     wins = f"It {leads} of {len(chances.shares)} {among} in {scenarios(chances.wins)} scenarios"
     if chances.wins == 1:
         return f"{wins}."
-    regret = chances.regret_if_lost
+    # The mean over lost draws; of a draw in which the choice ties with n - 1 ways, (n - 1) / n.
+    regret = chances.regret / (1 - chances.wins)
     lost = f"{rounded(100 * regret, 2)} % {more}" if regret >= _LEAST_REGRET else equal
     return f"{wins}; in the others, it {loses.format(lost)}."
 

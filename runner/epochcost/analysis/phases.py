@@ -57,14 +57,6 @@ class TimedDecoder:
     software: str
     phases: tuple[PhaseTime, ...]
 
-    def prefill(self, prompt: Decimal) -> Time | None:
-        """The time to read one prompt of ``prompt`` tokens; None outside the timed lengths."""
-        return self._between("prefill", prompt, 1)
-
-    def decode(self, context: Decimal, sequences: int) -> Time | None:
-        """The time to add a token to each sequence after ``context`` tokens; None if not timed."""
-        return self._between("decode", context, sequences)
-
     @property
     def sequences(self) -> tuple[int, ...]:
         """Numbers of sequences with which decoding was timed, ascending; empty without prefill."""
@@ -90,7 +82,8 @@ class TimedDecoder:
         )
         return tuple(sorted(pairs, key=itemgetter(0)))
 
-    def _between(self, name: str, tokens: Decimal, sequences: int) -> Time | None:
+    def time(self, name: str, tokens: Decimal, sequences: int) -> Time | None:
+        """The time to read prompts, or to add a token to contexts; None outside timed lengths."""
         steps = self.steps(name, sequences)
         if not steps or not steps[0][0] <= tokens <= steps[-1][0]:
             return None
@@ -136,16 +129,13 @@ def _decoder(inputs: Inputs, stored: Sequence[StoredResult]) -> TimedDecoder:
         machine=inputs.machine(result),
         precision=trial.precision,
         software=render_runtime(trial.runtime),
-        phases=tuple(
-            _phase_time(part, phase)
-            for part in stored
-            if isinstance(phase := part.result.trial.work, Phase)
-        ),
+        phases=tuple(map(_phase_time, stored)),
     )
 
 
-def _phase_time(stored: StoredResult, phase: Phase) -> PhaseTime:
-    result = stored.result
+def _phase_time(stored: StoredResult) -> PhaseTime:
+    result, phase = stored.result, stored.result.trial.work
+    assert isinstance(phase, Phase), "callers choose results of phases"
     return PhaseTime(
         phase=phase,
         sequences=result.trial.batch_size,

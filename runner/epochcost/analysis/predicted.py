@@ -11,23 +11,22 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from operator import attrgetter
 from typing import Literal
 
 import numpy as np
 
-from epochcost.analysis.arithmetic import arithmetic_of_models, is_whole_pass, needed_bytes
+from epochcost.analysis.arithmetic import arithmetic_of_model, is_whole_pass, needed_bytes
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.machines import published_machine
 from epochcost.analysis.observations import (
     MOST_HIGH_OVER_LOW,
     Evidence,
     Observation,
-    Stack,
     Workload,
     epoch_time,
 )
-from epochcost.analysis.predictable import Place, place_of
-from epochcost.analysis.rates import cpu_rates, gpu_rates, models_with_rates
+from epochcost.analysis.rates import Place, cpu_rates, gpu_rates, models_with_rates, place_of
 from epochcost.cost.estimate import Time
 from epochcost.graphs.profile import Profile
 from epochcost.predict.design import Devices, Precision, computes_in, usual_precision
@@ -66,23 +65,26 @@ class NoTime:
 
 
 @dataclass(frozen=True, slots=True)
-class Predictions:
-    """Predicted times as observations, and the models and machines without a prediction.
+class Times:
+    """Times, the models and machines without one, and sentences on faulty files (``problems``).
 
-    An observation has the kind ``published`` if a source published its rate, else ``predicted``.
+    A predicted time has the kind ``published`` if a source published its rate, else ``predicted``.
     """
 
     observations: tuple[Observation, ...]
     without: tuple[NoTime, ...]
-
-    def missing_from(self, observed: Iterable[Observation]) -> Iterator[Observation]:
-        """Yield predictions without an observation of this workload, machine, mode and stack."""
-        timed = {_work(observation) for observation in observed}
-        return (observation for observation in self.observations if _work(observation) not in timed)
+    problems: tuple[str, ...] = ()
 
 
-def _work(observed: Observation) -> tuple[str, str, Mode, Stack]:
-    return observed.workload.id, observed.machine.hardware, observed.mode, observed.stack
+_work = attrgetter("workload.id", "machine.hardware", "mode", "stack")
+
+
+def missing_from(
+    timed: Iterable[Observation], predicted: Iterable[Observation]
+) -> Iterator[Observation]:
+    """Yield predictions whose workload, machine, mode and stack no ``timed`` observation has."""
+    works = set(map(_work, timed))
+    return (observed for observed in predicted if _work(observed) not in works)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +95,8 @@ class _PredictionTask:
     published_rate: Rate | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class _TasksOfDevice:
-    """The predictions to make for all GPUs or for all CPUs, and what has no prediction."""
-
-    tasks: Sequence[_PredictionTask]
-    forecaster: Forecaster
-    without: tuple[NoTime, ...]
+# A prediction to make, and its result.
+_Prediction = tuple[_PredictionTask, Forecast]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -115,7 +112,7 @@ class JointTimes:
 
 def predict_times(
     inputs: Inputs, models: Iterable[Model], precision: Precision | None = None
-) -> Predictions:
+) -> Times:
     """Predict training and inference of the models on every machine of the catalogue.
 
     Times are for ONNX Runtime and, on GPUs, also for the framework in which a source ran the
@@ -127,37 +124,39 @@ def predict_times(
     """
     timed: list[Observation] = []
     without: list[NoTime] = []
-    for group in _tasks_by_device(inputs, models, precision):
-        forecasts, vague = _precise_forecasts(group)
-        timed += (_observation(inputs.catalogue, *forecast) for forecast in forecasts)
-        without += (*group.without, *vague)
-    return Predictions(tuple(timed), tuple(dict.fromkeys(without)))
+    for predictions, _, missing in _predictions_by_device(inputs, models, precision):
+        timed += (_observation(inputs.catalogue, *prediction) for prediction in predictions)
+        without += missing
+    return Times(tuple(timed), tuple(dict.fromkeys(without)))
 
 
 def joint_times(inputs: Inputs, models: Iterable[Model]) -> JointTimes:
     """Predict times of models with ONNX Runtime on all machines, with the errors' covariance."""
     timed: dict[Observation, int] = {}
     covariance: Matrix = np.empty((0, 0))
-    for group in _tasks_by_device(inputs, models, None, with_programs=False):
-        forecasts = _precise_forecasts(group)[0]
-        questions = list(dict.fromkeys(task.question for task, _ in forecasts))
+    groups = _predictions_by_device(inputs, models, None, with_programs=False)
+    for predictions, forecaster, _ in groups:
+        questions = list(dict.fromkeys(task.question for task, _ in predictions))
         places = {question: len(covariance) + at for at, question in enumerate(questions)}
-        if forecasts:
-            block = group.forecaster.errors_of([as_rate(question, 1.0) for question in questions])
+        if predictions:
+            block = forecaster.errors_of([as_rate(question, 1.0) for question in questions])
             covariance = block_diagonal(covariance, block)
-        for task, forecast in forecasts:
+        for task, forecast in predictions:
             timed[_observation(inputs.catalogue, task, forecast)] = places[task.question]
     return JointTimes(timed, covariance)
 
 
-def _tasks_by_device(
+def _predictions_by_device(
     inputs: Inputs,
     models: Iterable[Model],
     precision: Precision | None,
     *,
     with_programs: bool = True,
-) -> Iterator[_TasksOfDevice]:
-    """Yield the predictions for GPUs, then for CPUs; ``with_programs`` adds other frameworks."""
+) -> Iterator[tuple[list[_Prediction], Forecaster, list[NoTime]]]:
+    """Yield the predictions for GPUs, then for CPUs, and what has none.
+
+    ``with_programs`` adds predictions for other frameworks.
+    """
     catalogue = inputs.catalogue
     if not catalogue.tables_of("examples"):
         return
@@ -180,17 +179,19 @@ def _tasks_by_device(
         for model in chosen:
             profile = profiles.get(model.id)
             if profile is None or not has_kin(profile, forecaster.published):
-                without.append(
-                    NoTime(model.id, _reason_why_unpredicted(kind, profile), device=kind)
-                )
+                reason = _reason_why_unpredicted(kind, profile)
+                without.append(NoTime(model.id, reason, device=kind))
                 continue
             published = forecaster.published if with_programs and kind == "cuda" else ()
             nearest = cache(partial(nearest_program, model.task, profile, published))
             questions, unasked = _tasks_and_missing_times(model, profile, here, nearest, precision)
             tasks += questions
             without += unasked
-        learnt = _with_measurements(forecaster, inputs, profiles, tasks)
-        yield _TasksOfDevice(tasks, learnt, tuple(without))
+        devices = {task.place.hardware.id: task.place.device for task in tasks}
+        measured = [*gpu_rates(inputs, devices, profiles, forecaster.published)]
+        learnt = replace(forecaster, measured=measured)
+        predictions, vague = _precise_predictions(learnt, tasks)
+        yield predictions, learnt, [*without, *vague]
         without = []
 
 
@@ -208,31 +209,14 @@ def profiles_of(inputs: Inputs, names: Iterable[str]) -> dict[str, Profile]:
     """
     catalogue = inputs.catalogue
     models = [catalogue.models[name] for name in dict.fromkeys(names) if name in catalogue.models]
-    counted = arithmetic_of_models(catalogue, models, inputs.cache)
-    return {name: graph.profile for name, graph in counted.items() if graph and graph.profile}
+    counts = ((model.id, arithmetic_of_model(catalogue, model, inputs.cache)) for model in models)
+    return {name: counted.profile for name, counted in counts if counted and counted.profile}
 
 
-def _with_measurements(
-    forecaster: Forecaster,
-    inputs: Inputs,
-    profiles: Mapping[str, Profile],
-    tasks: Sequence[_PredictionTask],
-) -> Forecaster:
-    machines = {stored.result.hardware for stored in inputs.stored}
-    measured = [
-        rate
-        for place in {task.place.hardware.id: task.place for task in tasks}.values()
-        if place.hardware.id in machines
-        for rate in gpu_rates(inputs, place.hardware, place.device, profiles, forecaster.published)
-    ]
-    return replace(forecaster, measured=measured)
-
-
-def _precise_forecasts(
-    group: _TasksOfDevice,
-) -> tuple[list[tuple[_PredictionTask, Forecast]], list[NoTime]]:
-    tasks, questions = group.tasks, [task.question for task in group.tasks]
-    forecasts = group.forecaster.forecasts(questions) if tasks else ()
+def _precise_predictions(
+    forecaster: Forecaster, tasks: Sequence[_PredictionTask]
+) -> tuple[list[_Prediction], list[NoTime]]:
+    forecasts = forecaster.forecasts([task.question for task in tasks]) if tasks else ()
     precise, vague = [], defaultdict(list)
     for task, forecast in zip(tasks, forecasts, strict=True):
         if forecast.high > MOST_HIGH_OVER_LOW * forecast.low:
@@ -281,15 +265,8 @@ def _tasks_and_missing_times(
         if reason:
             reasons[model.id, reason, mode].append(place.hardware.name)
         else:
-            work = Question(
-                model=model.id,
-                profile=profile,
-                mode=mode,
-                precision=used,
-                batch=max(fitting),
-                device=place.device,
-                count=place.count,
-            )
+            batch, device = max(fitting), place.device
+            work = Question(model.id, profile, mode, used, batch, device, place.count)
             tasks += _tasks_by_software(model, place, work, min(fitting), program)
     without = _missing_times(reasons)
     if not is_whole_pass(model, "training"):

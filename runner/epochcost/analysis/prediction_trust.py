@@ -85,30 +85,6 @@ class Trust:
 _FILE = TypeAdapter(Trust)
 
 
-@dataclass(frozen=True, slots=True)
-class Headline:
-    """A summary of ``rows`` predictions of published speeds: their median error and coverage.
-
-    ``factor`` is the median of (larger / smaller of published and predicted speed). ``coverage`` is
-    the share of predictions whose 90 % interval contains the published speed.
-    """
-
-    rows: int
-    factor: float
-    coverage: float
-
-
-def headline(trust: Trust, withheld: Withheld = "accelerator") -> Headline | None:
-    """Summarize the errors of the predictions of all published speeds; None if there are none.
-
-    A speed is predicted without all speeds of its accelerator, or of what ``withheld`` names.
-    """
-    errors = trust.all.get(withheld)
-    if errors is None:
-        return None
-    return Headline(errors.rows, 1 + errors.median_percent / 100, errors.coverage)
-
-
 def read_trust(docs: Path) -> Trust | None:
     """Read the file of prediction errors in ``docs``, if any; raises ResultError if invalid."""
     path = docs / TRUST_FILE
@@ -208,13 +184,13 @@ def _groups(rows: Sequence[Tried], name: Callable[[Tried], str]) -> tuple[Group,
 
 def _rows_to_show(rows: Sequence[Tried]) -> Iterator[Shown]:
     slowest_first = sorted(rows, key=lambda row: row.placed.rate.per_second)
-    shown = [_row(row, row.forecast) for row in slowest_first if row.forecast]
+    shown = [_shown(row, row.forecast) for row in slowest_first if row.forecast]
     for _, members in sorted(group_by(shown, lambda row: row.accelerator).items()):
         for at in sorted({round(at) for at in np.linspace(0, len(members) - 1, _MOST_SHOWN)}):
             yield members[at]
 
 
-def _row(row: Tried, forecast: Forecast) -> Shown:
+def _shown(row: Tried, forecast: Forecast) -> Shown:
     rate = row.placed.rate
     rates = rate.per_second, forecast.per_second, forecast.high, forecast.low
     seconds = (float(f"{1 / each:.4g}") for each in rates)

@@ -1,52 +1,60 @@
-"""Collect our own rates on GPUs, and all rates on CPUs, from which predictions learn.
+"""Find the devices of machines, and collect the rates on them from which predictions learn.
 
-A rate is a number of examples a second. Rates on CPUs come from our results, from specs/published
-and from specs/observations. `predict.learnt` reads published rates on GPUs.
+A rate is a number of examples a second. Our own rates on GPUs are collected here, and all rates on
+CPUs: from our results, from specs/published and from specs/observations. `predict.learnt` reads
+published rates on GPUs.
 """
 
 from __future__ import annotations
 
-import hashlib
 import re
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
-from pathlib import Path
 from statistics import NormalDist
-
-import numpy as np
-from pydantic import TypeAdapter
 
 from epochcost.analysis.arithmetic import is_whole_pass
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.machines import cpu_name
 from epochcost.analysis.representatives import is_of_steps, representatives
 from epochcost.graphs.profile import Profile
-from epochcost.predict.design import Devices, Placed, precision_of
-from epochcost.predict.forecast import Question, as_rate, has_kin
+from epochcost.plan.variant import CUDA_12_RUNTIME, declared_obstacle
+from epochcost.predict.design import Devices, Placed, Precision, precision_of
+from epochcost.predict.forecast import Forecaster, Question, as_rate, has_kin
 from epochcost.predict.learnt import placed_table
-from epochcost.results.kept import Keep
 from epochcost.results.records import Result
 from epochcost.results.rounds import summary_of
-from epochcost.results.stability import disturbances_of, watched_cpus
+from epochcost.results.stability import disturbances_of
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Device, Hardware
 from epochcost.specs.published import Published, Timing
 from epochcost.specs.study import Provider
+from epochcost.specs.target import PINNED_RUNTIME
 from epochcost.statistics.quantiles import LEVEL
 
 # No vCPU does more: 64 operations a cycle (two units of AVX-512) at 4 GHz. It bounds rates only.
 _MOST_TFLOPS = Decimal("0.256")
 # Ends of a confidence interval, in standard deviations of a normal distribution.
 _INTERVAL_ENDS = NormalDist().inv_cdf((1 + LEVEL) / 2)
-_KEPT = Keep(
-    "half-widths",
-    TypeAdapter(tuple[str, tuple[float, ...]]),
-    ("analysis/rates.py", "results"),
-)
 # With fewer makes, nothing can be inferred for another one.
 _LEAST_MAKES = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A machine with ``count`` devices of one kind.
+
+    ``software`` is the version of ONNX Runtime to use on the device, empty if none supports it. If
+    epochcost pins a newer version, ``doubt`` says why the pinned version is unsuitable.
+    """
+
+    hardware: Hardware
+    device: Device
+    count: int
+    memory_gib: Decimal
+    software: str
+    doubt: str = ""
 
 
 def cpu_device(make: str, vcpus: int) -> Device:
@@ -80,6 +88,45 @@ def cpu_of(hardware: Hardware) -> Device | str:
     return cpu_device(hardware.cpu, hardware.vcpus)
 
 
+def place_of(hardware: Hardware, forecaster: Forecaster) -> Place | str:
+    """The devices of a machine, or the reason why nothing is predicted for the machine.
+
+    ``forecaster`` learns from published rates of GPUs or of CPUs, depending on the machine.
+    """
+    if hardware.accelerators:
+        return _accelerated(hardware, forecaster.devices)
+    device = cpu_of(hardware)
+    if isinstance(device, str):
+        return device
+    if not forecaster.published:
+        return "too few CPUs with published times"
+    if hardware.memory_gib is None:
+        return "its memory is not known"
+    return Place(hardware, device, 1, hardware.memory_gib, runtime_name(PINNED_RUNTIME))
+
+
+def _accelerated(hardware: Hardware, devices: Devices) -> Place | str:
+    if len(hardware.accelerators) > 1:
+        return "accelerators of several kinds"
+    (accelerator,) = hardware.accelerators
+    device = devices.named(accelerator.name)
+    if device is None:
+        return f"no published time of a {accelerator.name}"
+    runtimes = (PINNED_RUNTIME, CUDA_12_RUNTIME)
+    runtime = next((name for name in runtimes if not declared_obstacle(name, hardware)), "")
+    software = runtime_name(runtime) if runtime else ""
+    doubt = f"{PINNED_RUNTIME} has no kernels for compute capability {hardware.compute_capability}"
+    older = "" if runtime in {"", PINNED_RUNTIME} else doubt
+    memory_gib = accelerator.memory_gib or device.memory_gib
+    return Place(hardware, device, accelerator.count, memory_gib, software, older)
+
+
+def runtime_name(software: str) -> str:
+    """Name the runtime ``software`` for readers, for example "ONNX Runtime 1.23"."""
+    release = software.partition("==")[2].rpartition(".")[0]
+    return f"ONNX Runtime {release}"
+
+
 def models_with_rates(inputs: Inputs) -> frozenset[str]:
     """Ids of the models with measured or published rates from which predictions learn."""
     results = (*_default_cpu_results(inputs), *_usable_results(inputs, "cuda"))
@@ -106,27 +153,25 @@ def cpu_rates(
 
 def gpu_rates(
     inputs: Inputs,
-    hardware: Hardware,
-    device: Device,
+    devices: Mapping[str, Device],
     profiles: Mapping[str, Profile],
     published: Sequence[Placed],
 ) -> Iterator[Placed]:
-    """Yield the rates that we measured on a single GPU (``device``) of the machine ``hardware``.
+    """Yield the rates that we measured on a single GPU; ``devices`` has it by the machine's id.
 
     Recurrent models are left out, and models whose graph is unlike the graphs of all rates in
     ``published``. The precision may be any; all other settings must be the defaults.
     """
-    measured = _usable_results(inputs, "cuda")
-    results = [result for result in measured if result.hardware == hardware.id]
-    for result, half_width in zip(results, _half_widths(results, inputs.cache), strict=True):
+    for result in _usable_results(inputs, "cuda"):
         trial, profile = result.trial, profiles.get(result.trial.model)
-        if profile is None or profile.recurrent_flops or not has_kin(profile, published):
+        if result.hardware not in devices or profile is None:
+            continue
+        if profile.recurrent_flops or not has_kin(profile, published):
             continue
         if trial.variant in ("", trial.precision) and trial.session.threads == 0:
+            device, precision = devices[result.hardware], precision_of(trial.precision)
             seconds = statistics.median(result.measurement.samples_seconds)
-            precision, batch = precision_of(trial.precision), trial.batch_size
-            work = Question(trial.model, profile, trial.mode, precision, batch, device, count=1)
-            yield _measured_rate(work, seconds, half_width)
+            yield _measured_rate(result, profile, device, precision, seconds)
 
 
 def _usable_results(inputs: Inputs, provider: Provider) -> Iterator[Result]:
@@ -153,38 +198,22 @@ def _default_cpu_results(inputs: Inputs) -> Iterator[Result]:
 
 
 def _measured(inputs: Inputs, profiles: Mapping[str, Profile]) -> Iterator[Placed]:
-    results = tuple(_default_cpu_results(inputs))
-    for result, half_width in zip(results, _half_widths(results, inputs.cache), strict=True):
+    for result in _default_cpu_results(inputs):
         trial, hardware = result.trial, inputs.catalogue.hardware[result.hardware]
         vcpus = trial.vcpus or result.environment.logical_cpus
         if trial.model in profiles and vcpus:
             device = cpu_device(hardware.cpu or cpu_name(result.environment), vcpus)
             seconds = statistics.fmean(result.measurement.samples_seconds)
-            profile, batch = profiles[trial.model], trial.batch_size
-            work = Question(trial.model, profile, trial.mode, "fp32", batch, device, count=1)
-            yield _measured_rate(work, seconds, half_width)
+            yield _measured_rate(result, profiles[trial.model], device, "fp32", seconds)
 
 
-def _measured_rate(work: Question, step_seconds: float, half_width: float) -> Placed:
-    uncertainty = half_width / _INTERVAL_ENDS
-    return replace(as_rate(work, work.batch / step_seconds), uncertainty=uncertainty)
-
-
-def _half_widths(results: Sequence[Result], cache: Path | None) -> tuple[float, ...]:
-    """Half the width of the interval of each result's mean step time, relative to the mean."""
-    content = [_summarised_content(result) for result in results] if cache else None
-
-    def compute() -> tuple[float, ...]:
-        return tuple(summary_of(result).relative_half_width for result in results)
-
-    return _KEPT.value(cache, content, compute)
-
-
-def _summarised_content(result: Result) -> tuple[object, ...]:
-    measured = result.measurement
-    samples = hashlib.sha256(np.array(measured.samples_seconds).tobytes()).hexdigest()
-    cpus = watched_cpus(result)
-    return samples, measured.samples_by_round, measured.conditions, cpus
+def _measured_rate(
+    result: Result, profile: Profile, device: Device, precision: Precision, step_seconds: float
+) -> Placed:
+    trial, batch = result.trial, result.trial.batch_size
+    work = Question(trial.model, profile, trial.mode, precision, batch, device, count=1)
+    uncertainty = summary_of(result).relative_half_width / _INTERVAL_ENDS
+    return replace(as_rate(work, batch / step_seconds), uncertainty=uncertainty)
 
 
 def _published_cpu_timings(catalogue: Catalogue) -> Iterator[tuple[Published, Timing, Device]]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from epochcost.analysis.inputs import Inputs, uri_of
+from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.machines import Machine, published_machine
 from epochcost.analysis.observations import Evidence
 from epochcost.analysis.tokens import busy_per_million, hour_of
@@ -62,15 +62,14 @@ def reported_rows(inputs: Inputs, model: str) -> tuple[ReportedRow, ...]:
     """The reported runs of a model, by the cost of a million tokens; those without a price last."""
     records = inputs.reported.items()
     rows = [
-        _row(inputs, record, uri_of(path, record))
+        _row(inputs, record, inputs.uri_of(path))
         for path, record in records
         if record.model == model
     ]
-    return tuple(sorted(rows, key=lambda row: (_mean(row.per_million), row.evidence.uri)))
-
-
-def _mean(cost: Cost) -> Decimal:
-    return Decimal("Infinity") if isinstance(cost, Unpriced) else cost.mean
+    unknown = Decimal("Infinity")
+    return tuple(
+        sorted(rows, key=lambda row: (getattr(row.per_million, "mean", unknown), row.evidence.uri))
+    )
 
 
 def _row(inputs: Inputs, record: ReportedRun, uri: str) -> ReportedRow:
@@ -109,13 +108,14 @@ def _plan_and_hourly_cost(
     under the plan that the reader names or at the machine's usual price.
     """
     terms, catalogue = record.terms, inputs.catalogue
+    price = (
+        catalogue.prices[terms.price] if terms.price else usual_price(catalogue, record.hardware)
+    )
     with exact_arithmetic():
         if terms.gpu_hour is not None and terms.gpus is not None:
             amount = terms.gpu_hour * terms.gpus
             cost = Estimate(amount, amount, amount, "USD", "", assumed=False)
             return f"${plain(terms.gpu_hour)} a GPU-hour", cost
-        price = usual_price(catalogue, machine.hardware)
-        price = catalogue.prices[terms.price] if terms.price is not None else price
         each = None if price is None else hour_of(machine, price)
         if price is None or each is None:
             return "no price", Unpriced("no price of the machine")

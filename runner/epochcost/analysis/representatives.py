@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 
 from epochcost.analysis.inputs import StoredResult
 from epochcost.plan.work import Phase, Requests, Steps
@@ -30,9 +31,7 @@ def representatives(stored: Sequence[StoredResult]) -> tuple[StoredResult, ...]:
     the later result must have at least as many rounds; 0 count if other programs disturbed it.
     """
     latest: dict[tuple[object, ...], StoredResult] = {}
-    for result_file in sorted(
-        stored, key=lambda result_file: result_file.result.measurement.started_at
-    ):
+    for result_file in sorted(stored, key=attrgetter("result.measurement.started_at")):
         result, trial = result_file.result, result_file.result.trial
         host = result.hardware, result.environment.fingerprint
         work = (trial.model, trial.mode, trial.provider, trial.variant, trial.batch_size)
@@ -41,7 +40,7 @@ def representatives(stored: Sequence[StoredResult]) -> tuple[StoredResult, ...]:
         earlier = latest.get(key)
         if earlier is None or _is_replaced_by(earlier.result, result):
             latest[key] = result_file
-    return tuple(sorted(latest.values(), key=lambda result_file: result_file.uri))
+    return tuple(sorted(latest.values(), key=attrgetter("uri")))
 
 
 def of_whole_machines(
@@ -51,14 +50,9 @@ def of_whole_machines(
 
     The trials have default settings, but any precision. ``work`` selects phases or requests.
     """
-    trials = ((result_file, result_file.result.trial) for result_file in stored)
-    return representatives(
-        [
-            result_file
-            for result_file, trial in trials
-            if isinstance(trial.work, work) and trial.variant in ("", trial.precision)
-        ]
-    )
+    files = ((file, file.result.trial) for file in stored)
+    alike = [file for file, trial in files if trial.variant in ("", trial.precision)]
+    return representatives([file for file in alike if isinstance(file.result.trial.work, work)])
 
 
 def _is_replaced_by(earlier: Result, later: Result) -> bool:

@@ -16,7 +16,7 @@ from epochcost.analysis.arithmetic import (
     is_whole_pass,
     optimizer_states,
 )
-from epochcost.analysis.inputs import Inputs, StoredCeilings
+from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.machines import Machine, gpu_name
 from epochcost.analysis.observations import Observation
 from epochcost.analysis.phases import PhaseTime, TimedDecoder
@@ -38,7 +38,7 @@ _WEIGHT_BYTES: dict[Precision, float] = {
 
 @dataclass(frozen=True)
 class Roof:
-    """Peak rates of all CPUs or GPUs of a machine together; a rate is None if the spec omits it."""
+    """Peak rates of all CPUs or GPUs of a machine together; a rate is None if it is unknown."""
 
     device: str
     peak_flops: float | None
@@ -47,62 +47,42 @@ class Roof:
 
 @dataclass(frozen=True)
 class MeasuredRoof:
-    """A host's measured peak rates at one number of threads and one precision (``ceiling``)."""
+    """A host's measured peak rates at one number of threads and one precision (``ceiling``).
+
+    ``host`` has all of the host's peak rates; ``uri`` is the address of their file.
+    """
 
     ceiling: Ceiling
-    stored: StoredCeilings
-
-    @property
-    def peak_flops(self) -> float:
-        """Operations a second in the fastest repetition of the host's matrix product."""
-        return self.ceiling.flops.high
-
-    @property
-    def bytes_per_second(self) -> float:
-        """Bytes a second that the fastest copy reads and writes."""
-        return self.ceiling.copy_bytes.high
+    host: Ceilings
+    uri: str
 
 
 @dataclass(frozen=True)
 class AchievedRate:
     """Operations a second of a timed workload, and a lower bound of its bytes a second.
 
-    ``measured`` are the roofs of the host, fewest threads first; empty if the time is published.
+    ``roof`` is that of the spec, ``measured`` that of the host in fp32: the highest rates of the
+    fastest matrix product and of the fastest copy, which counts reads and writes.
     """
 
     observed: Observation
     flops_per_second: float
     least_bytes_per_second: float
     roof: Roof
-    measured: tuple[MeasuredRoof, ...] = ()
+    measured: Roof
 
     @property
     def in_fp32(self) -> bool:
         """Whether the arithmetic is in fp32, like the peak rates, or in an unknown precision."""
         return self.observed.precision in {"fp32", ""}
 
-    @property
-    def of_peak(self) -> float | None:
-        """Operations a second as a share of the spec's peak; None without a peak or ``in_fp32``."""
-        peak = self.roof.peak_flops
-        return self.flops_per_second / peak if peak and self.in_fp32 else None
+    def of_peak(self, roof: Roof) -> float | None:
+        """Operations a second as a share of a roof's; None without a peak or ``in_fp32``."""
+        return self.flops_per_second / roof.peak_flops if roof.peak_flops and self.in_fp32 else None
 
-    @property
-    def of_measured_peak(self) -> float | None:
-        """Operations a second as a share of the host's measured peak; None without measurements."""
-        peaks = [roof.peak_flops for roof in self.measured]
-        return self.flops_per_second / max(peaks) if peaks else None
-
-    @property
-    def of_measured_bandwidth(self) -> float | None:
-        """Lower bound of the used share of the measured memory bandwidth; None if not measured."""
-        bandwidths = [roof.bytes_per_second for roof in self.measured]
-        return self.least_bytes_per_second / max(bandwidths) if bandwidths else None
-
-    @property
-    def of_bandwidth(self) -> float | None:
-        """Lower bound of the used share of the spec's bandwidth; None if the spec states none."""
-        peak = self.roof.bytes_per_second
+    def of_bandwidth(self, roof: Roof) -> float | None:
+        """Lower bound of the used share of a roof's memory bandwidth; None if that is unknown."""
+        peak = roof.bytes_per_second
         return self.least_bytes_per_second / peak if peak else None
 
 
@@ -146,19 +126,28 @@ def _achieved(
             flops, least = work
             seconds = float(observed.step.mean)
             roof = roof_of(hardware, observed.machine.device)
-            rates = (flops / seconds, least / seconds)
-            roofs = roofs_of_host(inputs, observed.machine)
-            fp32 = tuple(measured for measured in roofs if measured.ceiling.precision == "fp32")
-            yield AchievedRate(observed, *rates, roof, fp32)
+            measured = measured_roof(inputs, observed.machine)
+            yield AchievedRate(observed, flops / seconds, least / seconds, roof, measured)
 
 
 def measured_roofs(inputs: Inputs, hardware: Hardware, device: str) -> tuple[MeasuredRoof, ...]:
     """Measured peak rates of ``device`` on each host of ``hardware``, by host, then by threads."""
     return tuple(
-        MeasuredRoof(ceiling, stored)
-        for stored in inputs.ceilings
-        if (stored.ceilings.hardware, stored.ceilings.provider) == (hardware.id, device)
-        for ceiling in stored.ceilings.ceilings
+        MeasuredRoof(ceiling, host, inputs.uri_of(path))
+        for path, host in inputs.ceilings.items()
+        if (host.hardware, host.provider) == (hardware.id, device)
+        for ceiling in host.ceilings
+    )
+
+
+def measured_roof(inputs: Inputs, machine: Machine) -> Roof:
+    """The highest peak rates in fp32 that were measured on the host and GPU of ``machine``."""
+    roofs = [roof.ceiling for roof in roofs_of_host(inputs, machine)]
+    single = [ceiling for ceiling in roofs if ceiling.precision == "fp32"]
+    return Roof(
+        machine.device,
+        max((ceiling.flops.high for ceiling in single), default=None),
+        max((ceiling.copy_bytes.high for ceiling in single), default=None),
     )
 
 
@@ -168,14 +157,9 @@ def roofs_of_host(inputs: Inputs, machine: Machine) -> tuple[MeasuredRoof, ...]:
     return tuple(
         roof
         for roof in measured_roofs(inputs, hardware, machine.device)
-        if _is_of(roof.stored.ceilings, machine)
+        if roof.host.environment.fingerprint == machine.host
+        and machine.gpu in (None, gpu_name(roof.host.environment, roof.host.device))
     )
-
-
-def _is_of(ceilings: Ceilings, machine: Machine) -> bool:
-    host = ceilings.environment
-    gpus = (None, gpu_name(host, ceilings.device))
-    return host.fingerprint == machine.host and machine.gpu in gpus
 
 
 def _step_flops_and_bytes(
@@ -222,12 +206,10 @@ def decoded_steps(inputs: Inputs, timed: TimedDecoder) -> Iterator[DecodedStep]:
     weight = _WEIGHT_BYTES.get(timed.precision)
     if counted is None or model.decoder is None or weight is None or not roofs:
         return
-    rate = max(roof.bytes_per_second for roof in roofs)
+    rate = max(roof.ceiling.copy_bytes.high for roof in roofs)
     # On a GPU, numbers besides weights of few bits have half precision.
-    single = timed.precision == "fp32" or (
-        timed.precision == "int4" and timed.machine.device == "cpu"
-    )
-    number = BYTES_PER_NUMBER if single else _HALF_BYTES
+    single = {"fp32", "int4"} if timed.machine.device == "cpu" else {"fp32"}
+    number = BYTES_PER_NUMBER if timed.precision in single else _HALF_BYTES
     token = number * model.decoder.cached_numbers_per_token
     for phase_time in timed.phases:
         if phase_time.phase.name == "decode":

@@ -26,10 +26,9 @@ from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.price import Price
 from epochcost.specs.study import Mode
 from epochcost.statistics import first_by, group_by
-from epochcost.units import CONVERT, money, seconds
+from epochcost.units import CONVERT
 
 T = TypeVar("T")
-GOALS: tuple[Goal, ...] = ("epoch", "full", "million")
 GOAL_NAMES: Mapping[Goal, str] = {
     "epoch": "one epoch",
     "full": "full training",
@@ -100,9 +99,9 @@ class Row:
 
     def draws(self, goal: Goal) -> Vector:
         """Random draws [DRAWS] of the goal's cost; the row must have an estimate of the cost."""
-        time, cost = self.time(goal), self.estimate(goal)
-        assert time is not None, "a cost comes from a time"
+        cost = self.estimate(goal)
         assert cost is not None, "callers compare known costs only"
+        time = self.observed.work(goal).time
         return draws_along(self.observed, time, (cost.low, cost.mean, cost.high))
 
 
@@ -282,7 +281,7 @@ def offers(rows: Iterable[Row], goal: Goal, repetitions: Decimal) -> Offers:
     same = [candidate for candidate in candidates if candidate.cost.currency == usual]
     least = min((candidate.key.row.drawbacks for candidate in same), default=None)
     unpriced += [
-        (candidate.key.row, f"{candidate.key.row.reservation}: {_cost_and_time(candidate)}")
+        (candidate.key.row, f"{candidate.key.row.reservation}: {candidate.figures}")
         for candidate in same
         if candidate.key.row.drawbacks != least
     ]
@@ -292,11 +291,6 @@ def offers(rows: Iterable[Row], goal: Goal, repetitions: Decimal) -> Offers:
 
 def _cheapest_first(candidate: Candidate[Any]) -> tuple[Decimal, Decimal]:
     return candidate.cost.mean, candidate.seconds
-
-
-def _cost_and_time(candidate: Candidate[Offer]) -> str:
-    cost = money(candidate.cost.mean, candidate.cost.currency)
-    return f"{cost} in {seconds(float(candidate.seconds))}"
 
 
 def _make_offer(row: Row, goal: Goal, repetitions: Decimal) -> Candidate[Offer]:

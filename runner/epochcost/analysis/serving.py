@@ -69,11 +69,8 @@ def serving_rows(inputs: Inputs) -> tuple[ServingRow, ...]:
 
     Trials in non-default settings have no row, nor have decoders, which are priced by the token.
     """
-    loads = [
-        stored
-        for stored in inputs.stored
-        if isinstance(stored.result.trial.work, Load) and not stored.result.trial.variant
-    ]
+    plain = [stored for stored in inputs.stored if not stored.result.trial.variant]
+    loads = [stored for stored in plain if isinstance(stored.result.trial.work, Load)]
     return tuple(row for stored in representatives(loads) for row in _rows(inputs, stored))
 
 
@@ -206,31 +203,25 @@ class ServedDecoder:
 def served_decoders(inputs: Inputs) -> Iterator[ServedDecoder]:
     """Yield decoders served on a whole machine, each at the machine's cheapest current price."""
     for stored in of_whole_machines(inputs.stored, Requests):
-        record, requests = stored.result.measurement.served, stored.result.trial.work
-        if record is not None and isinstance(requests, Requests):
-            yield _served(inputs, stored, record, requests)
-
-
-def _served(
-    inputs: Inputs, stored: StoredResult, record: ServingRecord, requests: Requests
-) -> ServedDecoder:
-    result, trial, machine = stored.result, stored.result.trial, inputs.machine(stored.result)
-    energy = result.measurement.energy or Energy()
-    return ServedDecoder(
-        model=trial.model,
-        date=result.measurement.started_at.date(),
-        machine=machine,
-        precision=trial.precision,
-        software=render_runtime(trial.runtime),
-        requests=requests,
-        rates=tuple(_served_rates(record, requests)),
-        start_seconds=record.start_seconds,
-        price=cheapest_price(hourly_plans(inputs.catalogue, machine)),
-        evidence=Evidence("result file", stored.uri),
-        doubts=doubts_about(result),
-        joules_per_token=_joules_per_token(record, energy),
-        meters=energy.meter,
-    )
+        result, trial, machine = stored.result, stored.result.trial, inputs.machine(stored.result)
+        record, energy = result.measurement.served, result.measurement.energy or Energy()
+        if record is None or not isinstance(trial.work, Requests):
+            continue
+        yield ServedDecoder(
+            model=trial.model,
+            date=result.measurement.started_at.date(),
+            machine=machine,
+            precision=trial.precision,
+            software=render_runtime(trial.runtime),
+            requests=trial.work,
+            rates=tuple(_served_rates(record, trial.work)),
+            start_seconds=record.start_seconds,
+            price=cheapest_price(hourly_plans(inputs.catalogue, machine)),
+            evidence=Evidence("result file", stored.uri),
+            doubts=doubts_about(result),
+            joules_per_token=_joules_per_token(record, energy),
+            meters=energy.meter,
+        )
 
 
 def _joules_per_token(record: ServingRecord, energy: Energy) -> float | None:

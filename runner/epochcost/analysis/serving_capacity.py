@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import partial
 from operator import attrgetter
-from types import MappingProxyType
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from epochcost.predict.decoders.chips import CpuForm
 from epochcost.predict.decoders.forms import DecoderForm, form_of
 from epochcost.predict.decoders.law import BYTES_OF_16_BITS, USABLE_MEMORY
 from epochcost.predict.decoders.rows import BITS, Kind, ServingQuestion
+from epochcost.predict.decoders.serving import ServingForecaster
 from epochcost.predict.joint import Forecast
 from epochcost.predict.process import Vector
 from epochcost.specs.decoder import Decoder, ServedPrecision
@@ -51,7 +51,7 @@ class Engine:
 
 
 def _least(**capabilities: str) -> Mapping[str, Decimal]:
-    return MappingProxyType({name: Decimal(text) for name, text in capabilities.items()})
+    return {name: Decimal(text) for name, text in capabilities.items()}
 
 
 # From docs.vllm.ai (supported hardware) and nvidia.github.io/TensorRT-LLM (support matrix). Older
@@ -67,16 +67,6 @@ ENGINES = (
     Engine("llama.cpp", _least(int4="5.0", fp4="5.0"), 1, ("int4", "fp4")),
     Engine("TensorRT-LLM", _least(bf16="8.0", fp8="8.9", int8="8.0", int4="8.0", fp4="10.0"), 256),
 )
-
-
-class Forecaster(Protocol):
-    """An object that forecasts the seconds of a decoder's phases."""
-
-    def forecasts(self, questions: Sequence[ServingQuestion]) -> Sequence[Forecast]:
-        """Forecast the seconds that each question asks for, in order."""
-
-    def seconds(self, questions: Sequence[ServingQuestion]) -> Sequence[float]:
-        """Predict these seconds without intervals, which takes less time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,17 +172,13 @@ class _LayoutForecast:
         return self.request_seconds(self.first_token.seconds, self.token.seconds)
 
     @property
-    def seconds_between_tokens(self) -> float:
-        """Mean seconds between tokens of a sequence, after its first token."""
-        if self.sequences == 1 or self.output == 1:
-            return self.lone_token.seconds
-        whole = self.output * self.token.seconds - self.first_token.seconds
-        return max(self.lone_token.seconds, whole / (self.output - 1))
-
-    @property
     def latencies(self) -> tuple[float, float]:
-        """Seconds to the first token, and mean seconds between tokens after it."""
-        return self.first_token.seconds, self.seconds_between_tokens
+        """Seconds to the first token, and mean seconds between tokens of a sequence after it."""
+        first, alone = self.first_token.seconds, self.lone_token.seconds
+        if self.sequences == 1 or self.output == 1:
+            return first, alone
+        whole = self.output * self.token.seconds - first
+        return first, max(alone, whole / (self.output - 1))
 
     @property
     def capacity(self) -> Capacity:
@@ -201,17 +187,17 @@ class _LayoutForecast:
         drawn = self.request_seconds(
             first.seconds * np.exp(first.draws.values), token.seconds * np.exp(token.draws.values)
         )
-        ends = (
-            self.request_seconds(first.low, token.low),
-            self.request_seconds(first.high, token.high),
-        )
-        between = self.seconds_between_tokens
+        _, between = self.latencies
         slower = between / token.seconds
         return Capacity(
             sequences=self.sequences,
             first=Time.from_floats(first.low, first.seconds, first.high),
             token=Time.from_floats(slower * token.low, between, slower * token.high),
-            request=Time.from_floats(ends[0], seconds, ends[1]),
+            request=Time.from_floats(
+                self.request_seconds(first.low, token.low),
+                seconds,
+                self.request_seconds(first.high, token.high),
+            ),
             draws=np.log(drawn / seconds),
         )
 
@@ -247,7 +233,7 @@ def question_of(
 
 
 def predicted_capacities(
-    forecaster: Forecaster, model: ServedModel, layouts: Iterable[Layout], requests: Requests
+    forecaster: ServingForecaster, model: ServedModel, layouts: Iterable[Layout], requests: Requests
 ) -> tuple[list[tuple[Deployment, Capacity]], list[Refusal]]:
     """Choose the layout that answers most requests, for each machine and engine.
 
@@ -268,7 +254,7 @@ def predicted_capacities(
 
 
 def _layout_forecasts(
-    forecaster: Forecaster, model: ServedModel, layouts: Iterable[Layout], requests: Requests
+    forecaster: ServingForecaster, model: ServedModel, layouts: Iterable[Layout], requests: Requests
 ) -> Iterator[_LayoutForecast]:
     """Yield a forecast for each layout and each number of sequences that a copy serves at once."""
     options = []

@@ -4,29 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection
-from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import TypeAdapter
 
 from epochcost.analysis.inputs import RATIOS_FILE, Inputs, read_inputs
-from epochcost.analysis.observations import Observation, observe
-from epochcost.analysis.predicted import NoTime, predict_times
+from epochcost.analysis.observations import observe
+from epochcost.analysis.predicted import Times, missing_from, predict_times
 from epochcost.predict.design import Precision
 from epochcost.results.kept import LIBRARY, Keep
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import FOLDER
 from epochcost.specs.target import PINNED_RUNTIME
-
-
-@dataclass(frozen=True, slots=True)
-class Times:
-    """Times, the models and machines without one, and sentences on faulty files (``problems``)."""
-
-    observations: tuple[Observation, ...]
-    without: tuple[NoTime, ...]
-    problems: tuple[str, ...] = ()
-
 
 _KEPT = Keep(
     "times",
@@ -54,7 +43,7 @@ def times_of(
     predicted = predict_times(inputs, demanded, precision)
     machines = {observed.machine.hardware for observed in timed}
     return Times(
-        (*timed, *predicted.missing_from(timed)),
+        (*timed, *missing_from(timed, predicted.observations)),
         tuple(no_time for no_time in predicted.without if no_time.id not in machines),
         inputs.problems,
     )

@@ -21,13 +21,7 @@ from epochcost.analysis.phases import TimedDecoder, timed_decoders
 from epochcost.analysis.reported import ReportedRow, reported_rows
 from epochcost.analysis.rows import in_currency, usual_currency
 from epochcost.analysis.serving import ServedDecoder, served_decoders
-from epochcost.analysis.serving_capacity import (
-    ENGINES,
-    Forecaster,
-    ServedModel,
-    fitting,
-    predicted_capacities,
-)
+from epochcost.analysis.serving_capacity import ENGINES, ServedModel, fitting, predicted_capacities
 from epochcost.analysis.tokens import (
     MOST_BUSY,
     ApiOffer,
@@ -235,14 +229,14 @@ def _cheapest_first(way: Way) -> tuple[bool, Decimal]:
 class TokenMarket:
     """The machines and APIs that can serve a project's decoders, with data that is read once."""
 
-    def __init__(self, inputs: Inputs, forecaster: Forecaster | None = None) -> None:
+    def __init__(self, inputs: Inputs, forecaster: ServingForecaster | None = None) -> None:
         self.inputs = inputs
         # Whether there are published rows from which to forecast tokens.
         self.forecasts_tokens = bool(forecaster or inputs.catalogue.tables_of("tokens"))
         self._forecaster = forecaster
 
     @cached_property
-    def forecaster(self) -> Forecaster:
+    def forecaster(self) -> ServingForecaster:
         """The forecaster that was passed in, else one that learns from published token rates."""
         rows = token_rows(self.inputs.catalogue)
         return self._forecaster or ServingForecaster(rows, self.inputs.cache)

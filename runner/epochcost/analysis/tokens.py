@@ -121,20 +121,17 @@ def capacities(decoder: TimedDecoder, requests: Requests) -> Iterator[Capacity]:
     the context in the middle of an answer, is outside the timed lengths.
     """
     prompt, output = Decimal(requests.prompt), Decimal(requests.output)
-    prefill = decoder.prefill(prompt)
+    prefill = decoder.time("prefill", prompt, 1)
     for sequences in decoder.sequences:
         # A step takes its mean time in the middle of an answer.
-        decode = decoder.decode(prompt + output / 2, sequences)
+        decode = decoder.time("decode", prompt + output / 2, sequences)
         if prefill is None or decode is None:
             continue
         with exact_arithmetic():
             ends = list(zip(ends_of_time(prefill), ends_of_time(decode), strict=True))
-            yield Capacity(
-                sequences=sequences,
-                first=prefill,
-                token=Time(*(token_seconds(*end, output, sequences) for end in ends)),
-                request=Time(*(first + output * step / sequences for first, step in ends)),
-            )
+            token = Time(*(token_seconds(*end, output, sequences) for end in ends))
+            request = Time(*(first + output * step / sequences for first, step in ends))
+            yield Capacity(sequences, prefill, token, request)
 
 
 def token_seconds(prefill: Decimal, step: Decimal, output: Decimal, sequences: int) -> Decimal:

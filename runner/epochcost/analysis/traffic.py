@@ -6,7 +6,7 @@ grows with c times the context's length. The third is the wait while the server 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import chain, islice
@@ -33,9 +33,6 @@ MOST_FIRSTS = len(_FIRST_PROMPTS)
 _TWO = Requests(Decimal(1), 2 * _PROMPTS[0], 1)
 # An answer so long that the wait for prompts does not count.
 _LONG_OUTPUT = 10**6
-# Questions of a device whose answers need an interval.
-_ENDS = 3
-_COUNTS = (len(SEQUENCES), len(_PROMPTS), len(_PROMPTS), 2, 2)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +66,8 @@ class DeviceTiming:
     spread: tuple[float, ...]
 
 
-# For each group of layouts its seconds, and the ends of the first token's and of a token's time.
-_Phases = tuple[tuple[float, ...], tuple[float, ...]]
+# The answers in seconds to ``_timing_questions``, by the same names, and ``DeviceTiming.spread``.
+_Phases = tuple[dict[str, list[float]], tuple[float, ...]]
 _KEPT = Keep("phases", TypeAdapter(tuple[str, list[_Phases]]), ("analysis/traffic.py", "predict"))
 
 
@@ -86,30 +83,27 @@ def predicted_timings(
     groups = [*group_by(layouts, _timing_key).values()]
     scale = min(1, decoder.context / _PROMPTS[-1])
     prompts = [int(scale * prompt) for prompt in _PROMPTS]
-    questions = [[*_timing_questions(model, group[0], prompts)] for group in groups]
+    questions = [_timing_questions(model, group[0], prompts) for group in groups]
     # The other questions of a group follow from the first and the prompts.
-    key = market.evidence, prompts, [group[0] for group in questions]
+    key = market.evidence, prompts, [group["step"][0] for group in questions]
     forecasts = _KEPT.value(market.inputs.cache, key, lambda: [*_forecast(market, questions)])
     for group, phases in zip(groups, forecasts, strict=True):
         yield _timing_from_answers(group, prompts, *phases)
 
 
 def _forecast(
-    market: TokenMarket, groups: Sequence[Sequence[ServingQuestion]]
+    market: TokenMarket, groups: Sequence[Mapping[str, Sequence[ServingQuestion]]]
 ) -> Iterator[_Phases]:
-    with_interval = chain.from_iterable(map(_questions_with_interval, groups))
-    seconds = iter(market.forecaster.seconds([*chain.from_iterable(groups)]))
-    ends = iter(market.forecaster.forecasts([*with_interval]))
-    for group in groups:
-        spread = [(end.low / end.seconds, end.high / end.seconds) for end in islice(ends, _ENDS)]
-        yield tuple(islice(seconds, len(group))), tuple(chain(*spread))
-
-
-def _questions_with_interval(group: Sequence[ServingQuestion]) -> Iterator[ServingQuestion]:
-    firsts = group[sum(_COUNTS) :]
-    yield firsts[min(_FIRST_PROMPTS.index(_PROMPTS[0]), len(firsts) - 1)]
-    yield group[0]
-    yield group[sum(_COUNTS) - 1]
+    every = [question for group in groups for part in group.values() for question in part]
+    upto = _FIRST_PROMPTS.index(_PROMPTS[0]) + 1
+    ranged = [(group["first"][:upto][-1], group["step"][0], group["long"][1]) for group in groups]
+    seconds = iter(market.forecaster.seconds(every))
+    ends = iter(market.forecaster.forecasts([*chain.from_iterable(ranged)]))
+    for group, questions in zip(groups, ranged, strict=True):
+        forecasts = islice(ends, len(questions))
+        spread = [(each.low / each.seconds, each.high / each.seconds) for each in forecasts]
+        answers = {name: [*islice(seconds, len(part))] for name, part in group.items()}
+        yield answers, tuple(chain(*spread))
 
 
 def _timing_key(layout: Layout) -> tuple[object, ...]:
@@ -120,26 +114,28 @@ def _timing_key(layout: Layout) -> tuple[object, ...]:
 
 def _timing_questions(
     model: ServedModel, layout: Layout, prompts: Sequence[int]
-) -> Iterator[ServingQuestion]:
-    """Yield the questions to a forecaster whose answers determine a device's timing.
+) -> dict[str, list[ServingQuestion]]:
+    """The questions to a forecaster whose answers determine a device's timing, by their names.
 
-    A step "with a wait" includes reading new prompts. ``_timing_from_answers`` needs this order:
+    A step "with a wait" includes reading new prompts.
 
-    - a step without a prompt, for each number of sequences in ``SEQUENCES``;
-    - a step after each of ``prompts``: for all prompts without a wait, then for all with a wait;
-    - a step of two sequences, without and with a wait;
-    - a step of a long answer, without and with a wait;
-    - the first token for prompts of several lengths.
+    - "step": a step without a prompt, for each number of sequences in ``SEQUENCES``;
+    - "alone" and "waiting": a step after each of ``prompts``, without and with a wait;
+    - "two": a step of two sequences, without and with a wait;
+    - "long": a step of a long answer, without and with a wait;
+    - "first": the first token for prompts of several lengths.
     """
     first = question_of(model, replace(_TWO, prompt=0), layout, "first", 1)
     token = replace(first, kind="token", interleaved=False)
     waiting = replace(token, interleaved=True)
-    yield from (replace(token, sequences=sequences) for sequences in SEQUENCES)
-    yield from (replace(token, prompt=prompt) for prompt in prompts)
-    yield from (replace(waiting, prompt=prompt) for prompt in prompts)
-    yield from (replace(each, prompt=prompts[0], sequences=2) for each in (token, waiting))
-    yield from (replace(each, output=_LONG_OUTPUT) for each in (token, waiting))
-    yield from (replace(first, prompt=prompt) for prompt in _first_prompts(prompts[-1]))
+    return {
+        "step": [replace(token, sequences=sequences) for sequences in SEQUENCES],
+        "alone": [replace(token, prompt=prompt) for prompt in prompts],
+        "waiting": [replace(waiting, prompt=prompt) for prompt in prompts],
+        "two": [replace(each, prompt=prompts[0], sequences=2) for each in (token, waiting)],
+        "long": [replace(each, output=_LONG_OUTPUT) for each in (token, waiting)],
+        "first": [replace(first, prompt=prompt) for prompt in _first_prompts(prompts[-1])],
+    }
 
 
 def _first_prompts(longest: int) -> list[int]:
@@ -149,11 +145,12 @@ def _first_prompts(longest: int) -> list[int]:
 def _timing_from_answers(
     layouts: Sequence[Layout],
     prompts: Sequence[int],
-    answer_seconds: Sequence[float],
+    answers: Mapping[str, Sequence[float]],
     spread: tuple[float, ...],
 ) -> DeviceTiming:
-    parts = iter(answer_seconds)
-    step, alone, waiting, two, long = (np.array([*islice(parts, count)]) for count in _COUNTS)
+    step, alone, waiting, two, long = (
+        np.array(answers[name]) for name in ("step", "alone", "waiting", "two", "long")
+    )
     loaded = long[1] / long[0]
     form = layouts[0].form
     pairs = np.array([*map(form.attended_pairs, prompts)])
@@ -170,7 +167,7 @@ def _timing_from_answers(
         cached=(alone[-1] - step[0]) / form.kept_tokens(prompts[-1]),
         read=tuple(read),
         once=once,
-        first=tuple(zip(map(float, reads), parts, strict=True)),
+        first=tuple(zip(map(float, reads), answers["first"], strict=True)),
         loaded=loaded,
         spread=spread,
     )

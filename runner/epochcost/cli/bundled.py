@@ -22,7 +22,7 @@ from epochcost.specs.loader import BUNDLED, FOLDER, load_catalogue
 
 if TYPE_CHECKING:
     from epochcost.analysis.inputs import Inputs
-    from epochcost.analysis.times import Times
+    from epochcost.analysis.predicted import Times
     from epochcost.predict.design import Precision
 
 

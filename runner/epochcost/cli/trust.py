@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from epochcost.analysis.prediction_trust import TRUST_FILE, as_text, headline, trust_of
+from epochcost.analysis.prediction_trust import TRUST_FILE, as_text, trust_of
 from epochcost.cli.bundled import own_catalogue
 from epochcost.cli.terminal import DOCS, log
 from epochcost.errors import InputError
@@ -30,10 +30,10 @@ def trust() -> None:
         )
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(path, as_text(trust_values).encode(), unwritable)
-    for withheld in trust_values.all:
-        if line := headline(trust_values, withheld):
-            typer.echo(
-                f"each {withheld} withheld: half of {line.rows:,} predictions within "
-                f"x{line.factor:.2f}, {share(line.coverage)} of intervals held the truth"
-            )
+    for withheld, errors in trust_values.all.items():
+        typer.echo(
+            f"each {withheld} withheld: half of {errors.rows:,} predictions within "
+            f"x{1 + errors.median_percent / 100:.2f}, {share(errors.coverage)} of intervals held "
+            "the truth"
+        )
     typer.echo(f"written to {path}")

@@ -23,6 +23,11 @@ class Candidate(Generic[KeyT]):
     seconds: Decimal
     cost: Estimate
 
+    @property
+    def figures(self) -> str:
+        """Cost and time in words, such as "$3.20 in 2 h"."""
+        return f"{money(self.cost.mean, self.cost.currency)} in {seconds(float(self.seconds))}"
+
 
 def cheapest(candidates: Iterable[Candidate[KeyT]]) -> Candidate[KeyT] | None:
     """The candidate of lowest mean cost, then lowest time; None without candidates.
@@ -159,8 +164,7 @@ class Limits:
         nearest = cheapest(filter(self._in_time, candidates)) or fastest(candidates)
         assert nearest is not None, "callers pass at least one candidate"
         raise InputError(
-            f"expected {sought}, found none: nearest is {name(nearest)}: "
-            f"{money(nearest.cost.mean, currency)} in {seconds(float(nearest.seconds))}"
+            f"expected {sought}, found none: nearest is {name(nearest)}: {nearest.figures}"
         )
 
 

@@ -95,7 +95,7 @@ def build(inputs: Inputs, templates: Path, published: Publication = _UNKNOWN) ->
         },
         results={
             **{stored.uri: stored.path for stored in inputs.stored},
-            **{stored.uri: stored.path for stored in inputs.ceilings},
+            **{inputs.uri_of(path): path for path in inputs.ceilings},
             **dict(_observation_table_files(inputs.catalogue)),
         },
         figures=figures,

@@ -5,10 +5,9 @@ All pages use ``summary_of``, so that all intervals include the variance between
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain, compress, islice
 from statistics import fmean
 from typing import Any, TypeVar
@@ -165,11 +164,6 @@ def _times_of_chosen_rounds(
     )
 
 
-# Summaries by the id() of a measurement, removed together with it. A summary takes milliseconds,
-# and many pages show it; a cache by samples would hash them each time, and keep them in memory.
-_summaries: dict[int, Summary] = {}
-
-
 def summary_of(result: Result) -> Summary:
     """Compute the mean of a result's sampled times, its confidence interval, and percentiles.
 
@@ -177,19 +171,18 @@ def summary_of(result: Result) -> Summary:
     accepted.
     """
     measurement = result.measurement
-    summary = _summaries.get(id(measurement))
-    if summary is None:
-        summary = summarise(measurement.samples_seconds, measurement.samples_by_round)
-        watched, cpus = measurement.conditions, watched_cpus(result)
-        if watched is not None and is_disturbed(watched, cpus):
-            summary = _lower_low_end(summary, watched.others_cpus or 0.0, cpus)
-        _summaries[id(measurement)] = summary
-        weakref.finalize(measurement, _summaries.pop, id(measurement)).atexit = False
-    return summary
+    watched, cpus = measurement.conditions, watched_cpus(result)
+    others = watched.others_cpus if watched and is_disturbed(watched, cpus) else None
+    return _summary(measurement.samples_seconds, measurement.samples_by_round, others or 0.0, cpus)
 
 
-def _lower_low_end(summary: Summary, others_cpus: float, cpus: int) -> Summary:
-    """Lower the interval's low end by the time that steps may have lost to other programs."""
+# A summary takes milliseconds, many pages show it, and two revisions share most results.
+@lru_cache(maxsize=4096)
+def _summary(
+    samples: tuple[float, ...], rounds: tuple[int, ...], others_cpus: float, cpus: int
+) -> Summary:
+    """Summarise times; the low end falls by the time that steps may have lost to other programs."""
+    summary = summarise(samples, rounds)
     # A step waits for its slowest thread, which may share its CPU with all other programs.
     # Convolutions on 2 CPUs beside busy loops, 27 November 2026: with 0.1, 0.23, 0.36, 0.72, 0.92
     # and 1.33 busy CPUs, steps lost 10, 22, 37, 56, 68 and 76 % of their speed.

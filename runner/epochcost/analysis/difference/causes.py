@@ -64,19 +64,14 @@ class ChangedCost:
     @property
     def amount(self) -> Decimal | None:
         """The later cost minus the earlier; None if either is unknown or currencies differ."""
-        if self.before is None or self.after is None:
-            return None
-        old, new = self.before.cost, self.after.cost
-        same = self.before.currency == self.after.currency
-        return new - old if same and old is not None and new is not None else None
+        old, new = (side.cost if side else None for side in (self.before, self.after))
+        return None if old is None or new is None or self.changes_currency else new - old
 
     @property
     def changes_currency(self) -> bool:
         """Whether both revisions have a cost, but in different currencies."""
-        if self.before is None or self.after is None:
-            return False
-        priced = self.before.cost is not None and self.after.cost is not None
-        return priced and self.before.currency != self.after.currency
+        priced = [side for side in (self.before, self.after) if side and side.cost is not None]
+        return len({side.currency for side in priced}) > 1
 
     @property
     def relative(self) -> float | None:
@@ -173,10 +168,7 @@ def _render_addition_or_removal(old_price: str | None, new_price: str | None) ->
 
 def data_changes(before: Catalogue, after: Catalogue) -> tuple[str, ...]:
     """Sentences on changed devices and tables of measured speeds, from which predictions learn."""
-    lines: list[str] = []
-    for name in sorted({*before.devices, *after.devices}):
-        old, new = before.devices.get(name), after.devices.get(name)
-        lines += _spec_lines(f"device {name}", old, new)
+    lines = [*_changed_specs("device", before.devices, after.devices)]
     for name in sorted({*before.observations, *after.observations}):
         title, tables = f"observations {name}", (before.observations, after.observations)
         old_table, new_table = (table.get(name) for table in tables)
@@ -211,10 +203,19 @@ def spec_changes(
         yield from (f"{title} {name} added" for name in sorted(new.keys() - old.keys()))
         yield from (f"{title} {name} removed" for name in sorted(old.keys() - new.keys()))
     listed = {side.price for cost in costs for side in (cost.before, cost.after) if side}
-    for name in sorted({*before.prices, *after.prices} - listed):
-        yield from _spec_lines(f"price {name}", before.prices.get(name), after.prices.get(name))
-    for name in sorted({*before.apis, *after.apis}):
-        yield from _spec_lines(f"API {name}", before.apis.get(name), after.apis.get(name))
+    old_prices, new_prices = (
+        {name: price for name, price in side.prices.items() if name not in listed}
+        for side in (before, after)
+    )
+    yield from _changed_specs("price", old_prices, new_prices)
+    yield from _changed_specs("API", before.apis, after.apis)
+
+
+def _changed_specs(
+    kind: str, old: Mapping[str, NamedSpec], new: Mapping[str, NamedSpec]
+) -> Iterator[str]:
+    for name in sorted({*old, *new}):
+        yield from _spec_lines(f"{kind} {name}", old.get(name), new.get(name))
 
 
 def _spec_lines(title: str, old: NamedSpec | None, new: NamedSpec | None) -> Iterator[str]:
@@ -224,14 +225,13 @@ def _spec_lines(title: str, old: NamedSpec | None, new: NamedSpec | None) -> Ite
         yield f"{title}: {keys}"
 
 
-def _step_time_change(before: Result, after: Result) -> TimeChange:
-    rounds = min(round_count(result.measurement) for result in (before, after))
-    return time_change(_step(before), _step(after), rounds=rounds)
-
-
-def _step(result: Result) -> Bounded:
-    summary = summary_of(result)
-    return Bounded(summary.interval.low, summary.mean, summary.interval.high)
+def _step_time_change(*results: Result) -> TimeChange:
+    rounds = min(round_count(result.measurement) for result in results)
+    before, after = (
+        Bounded(summary.interval.low, summary.mean, summary.interval.high)
+        for summary in map(summary_of, results)
+    )
+    return time_change(before, after, rounds=rounds)
 
 
 def changed_keys(before: BaseModel, after: BaseModel, within: tuple[str, ...] = _WHOLE_SPEC) -> str:

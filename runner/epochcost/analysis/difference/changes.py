@@ -24,19 +24,12 @@ from epochcost.analysis.difference.revision import (
     in_working_tree,
     read_revision,
 )
-from epochcost.analysis.difference.table_diff import (
-    Figure,
-    Job,
-    compare_tables,
-    continues,
-    job_of,
-)
-from epochcost.analysis.difference.token_figures import token_figures
+from epochcost.analysis.difference.table_diff import Figure, Job, compare_tables, continues
 from epochcost.analysis.machines import Machine
 from epochcost.analysis.observations import Goal
 from epochcost.analysis.odds import Odds
 from epochcost.analysis.rows import Row, contenders, odds_of
-from epochcost.analysis.table.lines import Line, values_of
+from epochcost.analysis.table.lines import values_of
 from epochcost.errors import EpochcostError
 from epochcost.statistics import group_by
 
@@ -110,11 +103,11 @@ def compare_snapshots(before: Snapshot, after: Snapshot, cache: Path | None = No
 
 def compare_revisions(before: Revision, after: Revision) -> Difference:
     """Compare two revisions: the costs of each job in both, cheapest choices, results and specs."""
-    table = compare_tables(before, after, token_figures(before, after))
+    pairs, added, removed = compare_tables(before, after)
     results = result_changes(before, after)
     data = data_changes(before.catalogue, after.catalogue)
     learned = _learned_from(results, data)
-    compared = [explain(pair, before, after, learned) for pair in table.changed]
+    compared = [explain(pair, before, after, learned) for pair in pairs]
     costs = tuple(sorted((each for each in compared if each.causes), key=_order))
     unsure = {each.figure.job.work for each in compared if not each.causes}
     problems = [f"{side.label}: {problem}" for side in (before, after) for problem in side.problems]
@@ -127,8 +120,8 @@ def compare_revisions(before: Revision, after: Revision) -> Difference:
         unsure=len(unsure),
         problems=tuple(dict.fromkeys(problems)),
         prices=(*data, *spec_changes(before.catalogue, after.catalogue, compared)),
-        added=_predicted_jobs(table.added),
-        removed=_predicted_jobs(table.removed),
+        added=added,
+        removed=removed,
     )
 
 
@@ -137,10 +130,6 @@ def _learned_from(results: ResultChanges, data: Sequence[str]) -> str:
     more = len(data) - _MOST_DATA
     rest = f"and {more} more" if more > 0 else ""
     return ", ".join(filter(None, (results.learned_from, *data[:_MOST_DATA], rest)))
-
-
-def _predicted_jobs(jobs: tuple[Job, ...]) -> tuple[Job, ...]:
-    return tuple(job for job in jobs if job.kind == "predicted" and job.goal != "full")
 
 
 def _order(change: ChangedCost) -> tuple[str, ...]:
@@ -176,9 +165,9 @@ def _cheapest_with_odds(
     """
     if ranked := contenders(rows, goal):
         odds = odds_of(ranked[0], ranked, goal)
-        return _figure(ranked[0], goal), odds if len(odds.shares) > 1 else None
+        return Figure.of(values_of(ranked[0]), goal), odds if len(odds.shares) > 1 else None
     for row in revision.estimated.get(workload, ()) if goal == "full" else ():
-        return _figure(row, goal), None
+        return Figure.of(values_of(row), goal), None
     return None, None
 
 
@@ -189,12 +178,7 @@ def _cheapest_measured(
     ranked = [row for row in contenders(rows, goal) if row.observed.kind == "measured"]
     if odds is None or not ranked or ranked[0].observed.machine == odds.choice:
         return None
-    return _figure(ranked[0], goal), odds.shares[ranked[0].observed.machine]
-
-
-def _figure(line: Line, goal: Goal) -> Figure:
-    values = values_of(line)
-    return Figure(job_of(values, goal), values)
+    return Figure.of(values_of(ranked[0]), goal), odds.shares[ranked[0].observed.machine]
 
 
 def _has_choice_changed(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from epochcost.analysis.difference.revision import Revision
-from epochcost.analysis.inputs import Inputs
+from epochcost.analysis.inputs import RESULTS_URI
 from epochcost.analysis.representatives import doubts_about, representatives
 from epochcost.analysis.rows import GOAL_NAMES
 from epochcost.errors import ModelError
@@ -63,8 +63,10 @@ class ResultChanges:
 
 def result_changes(before: Revision, after: Revision) -> ResultChanges:
     """Compare the files of results, peak rates, batch limits and trainings of two revisions."""
-    old, new = _files_by_relative_path(before.inputs), _files_by_relative_path(after.inputs)
-    again = (path for path in {*old} & {*new} if old[path].read_bytes() != new[path].read_bytes())
+    old, new = (
+        {side.inputs.uri_of(path): path for path in side.inputs.files} for side in (before, after)
+    )
+    again = (uri for uri in {*old} & {*new} if old[uri].read_bytes() != new[uri].read_bytes())
     return ResultChanges(
         added=_described(after, {*new} - {*old}),
         removed=_described(before, {*old} - {*new}),
@@ -73,36 +75,21 @@ def result_changes(before: Revision, after: Revision) -> ResultChanges:
     )
 
 
-def _files_by_relative_path(inputs: Inputs) -> Mapping[str, Path]:
-    return {_below(inputs, path): path for path in inputs.files}
-
-
-def _below(inputs: Inputs, path: Path) -> str:
-    (folder,) = (each for each in inputs.folders if path.is_relative_to(each))
-    return path.relative_to(folder).as_posix()
-
-
-def _described(revision: Revision, paths: Iterable[str]) -> tuple[ResultFile, ...]:
-    stored = {_below(revision.inputs, each.path): each for each in revision.inputs.stored}
-    used = {each.path for each in representatives(revision.inputs.stored)}
+def _described(revision: Revision, uris: Iterable[str]) -> tuple[ResultFile, ...]:
+    used = {each.uri for each in representatives(revision.inputs.stored)}
     costs = _costs_by_uri(revision)
     files = []
-    for path in sorted(paths):
-        if path in stored:
-            result = stored[path].result
-            file = ResultFile(
-                path,
-                result.trial.title,
-                result.hardware,
-                doubts_about(result),
-                costs.get(stored[path].uri, ""),
-                replaced=stored[path].path not in used,
-            )
-            files.append(file)
+    for uri in sorted(uris):
+        path = uri.removeprefix(f"{RESULTS_URI}/")
+        if uri in revision.stored:
+            result = revision.stored[uri].result
+            title, doubts, cost = result.trial.title, doubts_about(result), costs.get(uri, "")
+            file = ResultFile(path, title, result.hardware, doubts, cost, replaced=uri not in used)
         else:
             hardware, kind, name = path.split("/")
             kind = "peak rates" if kind == "ceilings" else kind
-            files.append(ResultFile(path, f"{kind} {Path(name).stem}", hardware, ()))
+            file = ResultFile(path, f"{kind} {Path(name).stem}", hardware, ())
+        files.append(file)
     return tuple(files)
 
 
@@ -127,7 +114,7 @@ def _stale(before: Revision, after: Revision) -> list[str]:
         trial = each.result.trial
         key, work = (trial.model, trial.mode), (trial.graph_sha256, trial.spec_sha256)
         if key in new and new[key] != work and old.get(key) == work:
-            stale.append(_below(after.inputs, each.path))
+            stale.append(each.uri)
     return stale
 
 

@@ -7,20 +7,23 @@ installed version of epochcost computes the figures of every revision.
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 
+from epochcost.analysis.comparisons import VariantRow, cheapest_plan, job_cost
 from epochcost.analysis.estimates import EstimatedRow, estimated_rows
 from epochcost.analysis.inputs import RATIOS_FILE, RESULTS_URI, Inputs, StoredResult, read_inputs
 from epochcost.analysis.observations import Observation, observe, observe_variants
-from epochcost.analysis.predicted import Predictions, predict_times
+from epochcost.analysis.predicted import Times, missing_from, predict_times
 from epochcost.analysis.rows import Row, price_rows
 from epochcost.analysis.serving import ServingRow, serving_rows
-from epochcost.analysis.table.lines import Line, published_lines
+from epochcost.analysis.table.lines import Line
 from epochcost.errors import CapabilityError, EpochcostError, InputError
 from epochcost.results.store import MAX_FILE_BYTES
 from epochcost.specs.catalogue import Catalogue
@@ -63,7 +66,7 @@ class Revision:
         return {result.uri: result for result in self.inputs.stored}
 
     @cached_property
-    def predictions(self) -> Predictions:
+    def predictions(self) -> Times:
         """Every predicted time, and the reasons for missing predictions."""
         return predict_times(self.inputs, self.catalogue.models.values())
 
@@ -74,7 +77,7 @@ class Revision:
         A case is a workload on a machine in one mode and kind of software.
         """
         timed = observe(self.inputs)
-        return (*timed, *self.predictions.missing_from(timed))
+        return (*timed, *missing_from(timed, self.predictions.observations))
 
     @cached_property
     def variants(self) -> tuple[Observation, ...]:
@@ -98,8 +101,13 @@ class Revision:
 
     @cached_property
     def lines(self) -> tuple[Line, ...]:
-        """The lines of the table of all figures."""
-        return published_lines(self.catalogue, self.rows, self.variants, self.loads, self.estimated)
+        """The lines of the table of all figures; variants get their machine's cheapest plan."""
+        variants = (
+            VariantRow(variant, job_cost(variant, cheapest_plan(self.catalogue, variant)))
+            for variant in self.variants
+        )
+        estimates = chain.from_iterable(self.estimated.values())
+        return (*self.rows, *variants, *self.loads, *estimates)
 
 
 @dataclass(frozen=True)
@@ -210,14 +218,10 @@ def _is_plain(path: Path) -> bool:
 
 def _blob_contents(project: Path, blob_ids: Mapping[str, str]) -> Iterator[bytes]:
     request = "".join(f"{blob}\n" for blob in blob_ids.values()).encode()
-    data = _git_output(project, "cat-file", "--batch", input_bytes=request) if blob_ids else b""
-    begin = 0
+    stream = io.BytesIO(_git_output(project, "cat-file", "--batch", input_bytes=request))
     for path in blob_ids:
-        end_of_line = data.index(b"\n", begin)
-        about = data[begin:end_of_line].decode()
-        if about.endswith("missing"):
+        *_, size = stream.readline().split()
+        if size == b"missing":
             raise InputError(f"{path}: expected its content, which git lacks: `git fetch` it first")
-        begin = end_of_line + 1
-        size = int(about.rsplit(" ", 1)[1])
-        yield data[begin : begin + size]
-        begin += size + 1
+        yield stream.read(int(size))
+        stream.readline()

@@ -5,25 +5,29 @@ Costs of a job under the same price plan are compared, even if the plan has a ne
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import PurePosixPath
 from typing import Any, Literal
 
 from epochcost.analysis.difference.revision import Revision
+from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.observations import Goal
-from epochcost.analysis.rows import GOALS
+from epochcost.analysis.rows import GOAL_NAMES
 from epochcost.analysis.table.lines import Values, values_of
+from epochcost.analysis.token_answers import TokenMarket, usual_answers
+from epochcost.analysis.tokens import Requests, ServingOffer
 from epochcost.specs.catalogue import supersedes
 from epochcost.specs.price import Price
 from epochcost.statistics import group_by
+from epochcost.units import plain
 
 # Columns of the table that a job and its line share.
 _SHARED = ("workload", "mode", "batch_size", "device", "hardware", "host", "variant", "scenario")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Job:
     """What a figure is about: a workload, a machine and a goal (an epoch, say).
 
@@ -34,16 +38,16 @@ class Job:
 
     workload: str
     mode: str
-    batch_size: int | None = None
+    batch_size: int | None
     device: str
     hardware: str
-    host: str | None = None
-    variant: str | None = None
-    scenario: str | None = None
+    host: str | None
+    variant: str | None
+    scenario: str | None
     goal: Goal | Literal["tokens"]
     kind: str
     source: str
-    threads: int = 0
+    threads: int
 
     @property
     def work(self) -> tuple[object, ...]:
@@ -57,6 +61,14 @@ class Figure:
 
     job: Job
     values: Values
+
+    @classmethod
+    def of(cls, values: Values, goal: Goal | Literal["tokens"], threads: int = 0) -> Figure:
+        """Make the figure for one goal of a table's line; ``values`` are its cells by column."""
+        shared: dict[str, Any] = {column: values.get(column) for column in _SHARED}
+        kind = str(values["figure"]).partition(",")[0]
+        source = _unmeasured_source(values, kind)
+        return cls(Job(**shared, goal=goal, kind=kind, source=source, threads=threads), values)
 
     @property
     def cost(self) -> Decimal | None:
@@ -103,26 +115,19 @@ class Figure:
 Pair = tuple[Figure | None, Figure | None]
 
 
-@dataclass(frozen=True, slots=True)
-class TableDiff:
-    """Pairs of figures with different costs or times, and the jobs that only one revision has.
-
-    A pair has a job's figures under one price plan, before and after. If only one revision has the
-    plan, the other side is the job's figure without a price, or None without such a figure.
-    """
-
-    changed: tuple[Pair, ...]
-    added: tuple[Job, ...]
-    removed: tuple[Job, ...]
-
-
 def compare_tables(
-    before: Revision, after: Revision, more: tuple[Iterable[Figure], Iterable[Figure]]
-) -> TableDiff:
-    """Compare costs and times of two revisions; ``more`` has figures that are in no table."""
+    before: Revision, after: Revision
+) -> tuple[list[Pair], tuple[Job, ...], tuple[Job, ...]]:
+    """Compare costs and times of two revisions, and the costs of tokens, which no table has.
+
+    Returns pairs of figures with different costs or times, then the jobs that are predicted only
+    after or only before, without full trainings. A pair has a job's figures under one price plan,
+    before and after. If only one revision has the plan, the other side is the job's figure without
+    a price, or None without such a figure.
+    """
     old, new = (
-        group_by((*figures_of(side), *others), lambda figure: figure.job)
-        for side, others in zip((before, after), more, strict=True)
+        group_by((*figures_of(side), *tokens), lambda figure: figure.job)
+        for side, tokens in zip((before, after), _token_figures(before, after), strict=True)
     )
     pairs = (
         pair
@@ -130,11 +135,63 @@ def compare_tables(
         if job in old
         for pair in _pair_by_plan(old[job], figures, before, after)
     )
-    return TableDiff(
-        changed=tuple(pair for pair in pairs if _differs(*pair)),
-        added=tuple(job for job in new if job not in old),
-        removed=tuple(job for job in old if job not in new),
+    added, removed = (
+        tuple(
+            job
+            for job in jobs
+            if job not in others and job.kind == "predicted" and job.goal != "full"
+        )
+        for jobs, others in ((new, old), (old, new))
     )
+    return [pair for pair in pairs if _differs(*pair)], added, removed
+
+
+def _token_figures(before: Revision, after: Revision) -> tuple[list[Figure], list[Figure]]:
+    """Costs of a million tokens, before and after, of typical requests to each decoder.
+
+    Machines whose costs cannot have changed are left out. Only predicted times count, because
+    changed measured times are listed as changed results.
+    """
+    old, new = before.catalogue, after.catalogue
+    machines = {*old.hardware, *new.hardware}
+    if TokenMarket(before.inputs).evidence == TokenMarket(after.inputs).evidence:
+        machines = {
+            name
+            for name in machines
+            if old.hardware.get(name) != new.hardware.get(name)
+            or old.prices_of(name) != new.prices_of(name)
+        }
+    return [*_tokens(before.inputs, machines)], [*_tokens(after.inputs, machines)]
+
+
+def _tokens(inputs: Inputs, machines: Collection[str]) -> Iterator[Figure]:
+    specs = inputs.catalogue.hardware.items()
+    hardware = {name: spec for name, spec in specs if name in machines}
+    catalogue = replace(inputs.catalogue, hardware=hardware)
+    market = TokenMarket(replace(inputs, catalogue=catalogue, stored=(), reported={}))
+    for name, answer in usual_answers(market).items() if hardware else ():
+        yield from (_token_figure(name, answer.requests, offer) for offer in answer.offers)
+
+
+def _token_figure(model: str, requests: Requests, offer: ServingOffer) -> Figure:
+    deployed, cost = offer.deployment, offer.per_million
+    values: Values = {
+        "workload": model,
+        "mode": "tokens",
+        "device": deployed.machine.device,
+        "hardware": deployed.machine.hardware,
+        "scenario": f"{plain(requests.per_second)} request/s of {requests.lengths_text}",
+        "software": f"{deployed.software}, {deployed.precision}",
+        "figure": offer.mark,
+        "price": offer.price.id,
+        "currency": cost.currency,
+        "step_s": offer.capacity.request.mean,
+        "tokens_time_s": offer.capacity.request.mean,
+        "tokens_cost": cost.mean,
+        "tokens_cost_low": cost.low,
+        "tokens_cost_high": cost.high,
+    }
+    return Figure.of(values, "tokens")
 
 
 def figures_of(revision: Revision) -> Iterator[Figure]:
@@ -144,24 +201,15 @@ def figures_of(revision: Revision) -> Iterator[Figure]:
         values = values_of(line)
         result = stored.get(str(values["evidence"]))
         threads = result.result.trial.session.threads if result else 0
-        for goal in GOALS:
+        for goal in GOAL_NAMES:
             unpriced = values.get("unpriced_because") and f"{goal}_time_s" in values
             if unpriced or f"{goal}_cost" in values:
-                yield Figure(job_of(values, goal, threads), values)
-
-
-def job_of(values: Values, goal: Goal, threads: int = 0) -> Job:
-    """Make the job for one goal of a table's line; ``values`` are the line's cells by column."""
-    shared: dict[str, Any] = {column: values.get(column) for column in _SHARED}
-    kind = str(values["figure"]).partition(",")[0]
-    return Job(
-        **shared, goal=goal, kind=kind, source=_unmeasured_source(values, kind), threads=threads
-    )
+                yield Figure.of(values, goal, threads)
 
 
 def _unmeasured_source(values: Values, kind: str) -> str:
     """The origin of an unmeasured figure, in words that begin with ``kind``; empty if measured."""
-    page = PurePosixPath(str(values["evidence"]))
+    page = PurePosixPath(str(values.get("evidence")))
     match kind:
         case "published" if page.parent.name == "sources":
             return f"published: {page.stem}, {values['software']}"
@@ -176,7 +224,7 @@ def _unmeasured_source(values: Values, kind: str) -> str:
 def _pair_by_plan(
     old: Sequence[Figure], new: Sequence[Figure], before: Revision, after: Revision
 ) -> Iterator[Pair]:
-    """Pair the figures of a job in two revisions by price plan, as `TableDiff` describes.
+    """Pair the figures of a job in two revisions by price plan, as `compare_tables` describes.
 
     Figures at a superseded price are left out, unless the price is superseded in both revisions.
     """

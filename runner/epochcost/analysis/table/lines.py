@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from decimal import Decimal
-from itertools import chain
 
-from epochcost.analysis.comparisons import VariantRow, cheapest_plan, job_cost
+from epochcost.analysis.comparisons import VariantRow
 from epochcost.analysis.estimates import EstimatedRow
 from epochcost.analysis.machines import Machine, published_machine
 from epochcost.analysis.observations import Goal, Observation
@@ -14,30 +13,11 @@ from epochcost.analysis.rows import Row, mark_of
 from epochcost.analysis.serving import ServingRow
 from epochcost.cost.estimate import Cost, Estimate, Time, Unpriced
 from epochcost.results.served import LoadGenRun
-from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.price import Price
 
 Value = str | int | Decimal | None
 Values = Mapping[str, Value]
 Line = Row | VariantRow | ServingRow | EstimatedRow
-
-
-def published_lines(
-    catalogue: Catalogue,
-    rows: Iterable[Row],
-    variants: Iterable[Observation],
-    serving: Iterable[ServingRow],
-    estimated: Mapping[str, Iterable[EstimatedRow]],
-) -> tuple[Line, ...]:
-    """Collect the lines of the published table; their order is that of the parameters.
-
-    ``variants`` are in non-default settings, such as fp16, and get their machine's cheapest plan.
-    """
-    priced_variants = (
-        VariantRow(variant, job_cost(variant, cheapest_plan(catalogue, variant)))
-        for variant in variants
-    )
-    return (*rows, *priced_variants, *serving, *chain.from_iterable(estimated.values()))
 
 
 def values_of(line: Line) -> Values:

@@ -11,7 +11,6 @@ from itertools import groupby
 from typing import Any
 
 from epochcost.analysis.observations import Workload
-from epochcost.analysis.prediction_trust import headline
 from epochcost.analysis.token_answers import TokenAnswer
 from epochcost.analysis.tokens import MOST_BUSY
 from epochcost.cost.estimate import Estimate
@@ -92,8 +91,8 @@ def pages(report: Report) -> Iterator[Page]:
             "report": report,
             "chips": most_rented([*list_prices(report.catalogue).values()], _MOST_GPUS),
             "moved": moved_prices(report.catalogue)[:_MOST_MOVED],
-            "trust": headline(report.trust) if report.trust else None,
-            "unseen": headline(report.trust, "source") if report.trust else None,
+            "trust": report.trust.all.get("accelerator") if report.trust else None,
+            "unseen": report.trust.all.get("source") if report.trust else None,
             "data": URI,
         },
         figures={"answer": job_figure(report, first, job) if first else None},

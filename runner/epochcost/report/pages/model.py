@@ -8,7 +8,6 @@ from typing import Any
 from epochcost.analysis.arithmetic import Graph, arithmetic_of_model
 from epochcost.analysis.observations import Workload
 from epochcost.analysis.predicted import NoTime
-from epochcost.analysis.prediction_trust import headline
 from epochcost.analysis.rows import GOAL_NAMES
 from epochcost.report.charts.contest import cost_against_time
 from epochcost.report.charts.figure import Figure
@@ -40,7 +39,7 @@ def about_model(report: Report, workload: Workload) -> dict[str, Any]:
         "gpu_memory": report.gpu_memory,
         "without": _machines_by_reason(untimed),
         "untimed": {mode: len(reasons) for mode, reasons in untimed.items()},
-        "tested": headline(report.trust) if report.trust else None,
+        "tested": report.trust.all.get("accelerator") if report.trust else None,
         "sources": [
             source
             for source in catalogue.published.values()

@@ -117,15 +117,14 @@ def _agreement_counts_by_origin(tables: Iterable[SourceTable]) -> dict[str, Coun
 
 
 def _table(report: Report, spec: Published) -> SourceTable:
-    model = report.catalogue.models.get(spec.model) if spec.model else None
-    workload = Workload.of_model(model) if model else Workload.of_source(spec)
+    workload = Workload.of_source(report.catalogue, spec)
     observed = [each for each in report.observations if each.workload.id == workload.id]
     measured = sum(each.kind == "measured" for each in observed)
     rows = recompute(spec, report.catalogue.prices)
     return SourceTable(
         spec=spec,
         rows=rows,
-        workload=workload if observed or model else None,
+        workload=workload if observed or workload.is_model else None,
         measured=measured,
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from epochcost.analysis.prediction_trust import COMMAND, TRUST_FILE, headline
+from epochcost.analysis.prediction_trust import COMMAND, TRUST_FILE
 from epochcost.report.charts.withheld import predicted_against_true
 from epochcost.report.pages.page import Page, Report
 
@@ -24,8 +24,6 @@ def pages(report: Report) -> Iterator[Page]:
         description="Errors of predicted times, where the truth is known.",
         context={
             "trust": trust,
-            "machine": trust and headline(trust),
-            "software": trust and headline(trust, "source"),
             "doubtful": [
                 group.name
                 for group in (trust.groups["generation"] if trust else ())
