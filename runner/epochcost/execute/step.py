@@ -75,7 +75,7 @@ def update_rule(optimizer: spec.Optimizer) -> Optimizer:
             decay = settings["weight_decay"]
             if not momentum:
                 return Sgd(weight_decay=decay)
-            return Momentum(settings["momentum"], optimizer.nesterov, decay)
+            return Momentum(settings["momentum"], optimizer.nesterov, weight_decay=decay)
         case spec.RmsProp():
             return RmsProp(**settings)
         case spec.Adagrad():

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -17,7 +17,7 @@ from onnx import TensorProto, defs, helper, numpy_helper, shape_inference
 
 from onnxstep.errors import ModelError
 from onnxstep.graphs import contrib
-from onnxstep.graphs.inference import MAX_SHAPE_CONSTANT, inferred_types
+from onnxstep.graphs.inference import MAX_SHAPE_CONSTANT, NodeInference
 from onnxstep.graphs.tensors import FLOAT_TYPES, static_shape
 
 Provider = Literal["cpu", "cuda"]
@@ -28,9 +28,6 @@ _MAX_CONSTANT_ELEMENTS = 2**24
 ADDED = "epochcost/"
 # The most inputs of a Concat in a CUDA graph.
 _MOST_CONCATENATED = 32
-# Shape and element type of one output, and of all outputs of a node; None: unknown.
-_Kind = tuple[tuple[int, ...], int]
-_Kinds = tuple[_Kind | None, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +38,11 @@ class Value:
     name: str
     shape: tuple[int, ...]
     elem_type: int
+
+    @property
+    def type_proto(self) -> onnx.TypeProto:
+        """The element type and shape as ONNX stores them."""
+        return helper.make_tensor_type_proto(self.elem_type, list(self.shape))
 
     @property
     def rank(self) -> int:
@@ -140,8 +142,7 @@ class Builder:
         self.values: dict[str, Value] = {}
         self._constants: dict[str, NDArray[Any]] = {}
         self._constant_names: dict[tuple[str, tuple[int, ...], bytes], str] = {}
-        self._inferred: dict[Hashable, _Kinds] = {}
-        self._versions = {entry.domain: entry.version for entry in self.opset_imports}
+        self._inference = NodeInference(self.opset_imports, ir_version)
         self._count = 0
         self._yielded: set[str] = set()
         self.labels: dict[str, str] = {}
@@ -163,7 +164,7 @@ class Builder:
     @property
     def opset(self) -> int:
         """The opset version of ONNX's default domain in this graph."""
-        return self._versions[""]
+        return self._inference.versions[""]
 
     def emit(
         self,
@@ -214,23 +215,20 @@ class Builder:
     def declare_outputs(self, node: onnx.NodeProto) -> None:
         """Infer and declare the shapes and types of a node's outputs that are not yet declared."""
         if any(name and name not in self.values for name in node.output):
-            for name, kind in zip(node.output, self._output_shapes_and_types(node), strict=True):
+            for name, kind in zip(node.output, self._output_types(node), strict=True):
                 if name and name not in self.values:
-                    self._learn(name, kind)
+                    self.declare(name, kind)
 
-    def declare(self, name: str, type_proto: onnx.TypeProto) -> Value:
+    def declare(self, name: str, type_proto: onnx.TypeProto | None) -> Value:
         """Declare the value ``name``; raises ModelError if ``type_proto`` has no static shape."""
-        return self._learn(name, _static_kind(type_proto))
-
-    def _learn(self, name: str, kind: _Kind | None) -> Value:
-        if kind is None:
+        shape = static_shape(type_proto)
+        if type_proto is None or shape is None:
             raise ModelError(
                 f"value {name!r}: expected a static shape, got an unknown one; export the model "
                 "with fixed shapes"
             )
-        value = Value(self, name, *kind)
-        self.values[name] = value
-        return value
+        self.values[name] = Value(self, name, shape, type_proto.tensor_type.elem_type)
+        return self.values[name]
 
     def input(self, name: str, shape: Sequence[int], elem_type: int) -> Value:
         """Declare a graph input; raises ModelError if a value with this name exists."""
@@ -315,13 +313,13 @@ class Builder:
 
     def schema(self, node: onnx.NodeProto) -> defs.OpSchema:
         """ONNX's schema of a node's operator; raises ModelError if the graph's opset lacks it."""
-        version = self._versions.get(node.domain)
         try:
-            return defs.get_schema(node.op_type, version or 1, node.domain)
+            return self._inference.schema(node)
         except defs.SchemaError:
             raise ModelError(
                 f"node {node.name or node.op_type!r}: operator "
-                f"{node.domain or 'ai.onnx'}::{node.op_type} is unknown at opset {version}"
+                f"{node.domain or 'ai.onnx'}::{node.op_type} is unknown at opset "
+                f"{self._inference.versions.get(node.domain)}"
             ) from None
 
     def since_version(self, node: onnx.NodeProto) -> int:
@@ -330,40 +328,15 @@ class Builder:
             return contrib.VERSION
         return self.schema(node).since_version
 
-    def _output_shapes_and_types(self, node: onnx.NodeProto) -> _Kinds:
-        key = (
-            node.domain,
-            node.op_type,
-            tuple(attribute.SerializeToString() for attribute in node.attribute),
-            tuple(map(self._input_cache_key, node.input)),
-            tuple(map(bool, node.output)),
-        )
-        if key not in self._inferred:
-            types = self._infer(node)
-            self._inferred[key] = tuple(_static_kind(types.get(name)) for name in node.output)
-        return self._inferred[key]
-
-    def _input_cache_key(self, name: str) -> Hashable:
-        if not name:
-            return None
-        value, array = self.values[name], self._constants.get(name)
-        return value.shape, value.elem_type, None if array is None else array.tobytes()
-
-    def _infer(self, node: onnx.NodeProto) -> dict[str, onnx.TypeProto]:
-        inputs = {name: self.values[name] for name in node.input if name}
-        types = {
-            name: helper.make_tensor_type_proto(value.elem_type, list(value.shape))
-            for name, value in inputs.items()
-        }
-        if contrib.is_known(node):
-            return contrib.output_types(node, types)
-        schema = self.schema(node)
+    def _output_types(self, node: onnx.NodeProto) -> Sequence[onnx.TypeProto | None]:
+        types = {name: self.values[name].type_proto for name in node.input if name}
+        if not contrib.is_known(node):
+            self.schema(node)
         try:
-            return inferred_types(
-                node, schema, types, self._constants, self.opset_imports, self.ir_version
-            )
+            return self._inference.output_types(node, types, self._constants)
         except shape_inference.InferenceError as error:
-            shapes = ", ".join(f"{name}{list(inputs[name].shape)}" for name in node.input if name)
+            inputs = (self.values[name] for name in node.input if name)
+            shapes = ", ".join(f"{value.name}{list(value.shape)}" for value in inputs)
             reason = str(error).strip().splitlines()[-1]
             raise ModelError(f"{node.op_type}({shapes}): {reason}") from None
 
@@ -384,10 +357,3 @@ def require_room(*shape: int) -> None:
 
 def _is_fp16(value: Value | None) -> bool:
     return value is not None and value.elem_type == TensorProto.FLOAT16
-
-
-def _static_kind(type_proto: onnx.TypeProto | None) -> _Kind | None:
-    """Shape and element type; None if not every size is known."""
-    if type_proto is None or (shape := static_shape(type_proto)) is None:
-        return None
-    return shape, type_proto.tensor_type.elem_type

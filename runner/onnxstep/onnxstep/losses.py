@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Protocol
 
 import numpy as np
@@ -50,30 +49,25 @@ def add_at(scores: Value, classes: Value, amount: Value) -> Value:
 
 
 @dataclass(frozen=True)
-class Target:
-    """Shape and element type of the graph input with which a loss compares the output."""
-
-    shape: tuple[int, ...]
-    elem_type: int
-
-
-@dataclass(frozen=True)
 class Loss:
-    """The scalar loss ``value`` and ``cotangent``, its gradient at the model's output."""
+    """The scalar loss ``value`` and ``cotangent``, its gradient at the model's output.
+
+    ``target`` is the graph input with which the loss compares the output, if there is one.
+    """
 
     value: Value
     cotangent: Value
+    target: Value | None = None
 
 
 class LossFunction(Protocol):
-    """A loss: the shape and type of its target, and the nodes that compute the loss."""
+    """A loss, which emits the nodes that compute it."""
 
-    def target_of(self, output: Value) -> Target | None:
-        """The target's shape and type, or None; raises ModelError if the output does not fit."""
-        ...
+    def build(self, output: Value, target_name: str) -> Loss:
+        """Add the target as a graph input, and the nodes of the loss and its gradient.
 
-    def build(self, op: Builder, output: Value, target: Value | None) -> Loss:
-        """Add the nodes that compute the loss and its gradient at ``output``; return both."""
+        Raises ModelError if the output does not fit the loss.
+        """
         ...
 
 
@@ -90,28 +84,27 @@ class SoftmaxCrossEntropy:
     ignore_index: int | None = None
     label_smoothing: float = 0.0
 
-    def target_of(self, output: Value) -> Target:
-        """The target: one class per position; raises ModelError for a wrong number of weights."""
-        classes = classes_of(output)
-        if self.weights is not None and len(self.weights) != classes:
-            raise ModelError(
-                f"class weights: expected {classes}, one for each class, got {len(self.weights)}"
-            )
-        return Target(output.shape[:-1], TensorProto.INT64)
-
-    def build(self, op: Builder, output: Value, target: Value | None) -> Loss:
+    def build(self, output: Value, target_name: str) -> Loss:
         """Emit the loss and its gradient; LogSoftmax avoids overflow."""
-        assert target is not None
+        op, target = output.op, _class_target(output, target_name)
+        self._require_weight_of_each_class(output)
         log_p = op.LogSoftmax(output, axis=-1)
         classes, share, even = self._classes_and_weight_shares(op, output, target)
         hard = 1 - self.label_smoothing
         total = op.ReduceSum(pick(log_p, classes) * share, keepdims=0) * -hard
         slope = as_column(share) * hard
         if not self.label_smoothing:
-            return Loss(total, add_at(op.Exp(log_p) * slope, classes, share * -hard))
+            return Loss(total, add_at(op.Exp(log_p) * slope, classes, share * -hard), target)
         value, label_sum, label_shares = self._label_smoothing_loss(op, log_p, as_column(even))
         spread = op.Exp(log_p) * (slope + label_sum) - label_shares
-        return Loss(total + value, add_at(spread, classes, share * -hard))
+        return Loss(total + value, add_at(spread, classes, share * -hard), target)
+
+    def _require_weight_of_each_class(self, output: Value) -> None:
+        classes = classes_of(output)
+        if self.weights is not None and len(self.weights) != classes:
+            raise ModelError(
+                f"class weights: expected {classes}, one for each class, got {len(self.weights)}"
+            )
 
     def _classes_and_weight_shares(
         self, op: Builder, output: Value, target: Value
@@ -162,27 +155,27 @@ class SoftmaxCrossEntropy:
 class NegativeLogLikelihood:
     """Mean of ``-y[t]`` for log-probabilities y [..., classes] and targets t [...]."""
 
-    def target_of(self, output: Value) -> Target:
-        """Return the target: a class index for each position."""
-        classes_of(output)
-        return Target(output.shape[:-1], TensorProto.INT64)
-
-    def build(self, op: Builder, output: Value, target: Value | None) -> Loss:
+    def build(self, output: Value, target_name: str) -> Loss:
         """Emit the mean of -y[t] over the n positions; the gradient is -1/n at each target."""
-        assert target is not None
+        op, target = output.op, _class_target(output, target_name)
         share = op.scalar(1 / (output.size // classes_of(output)), output.elem_type)
         zeros = op.Expand(op.scalar(0.0, output.elem_type), op.integers(*output.shape))
         value = -op.ReduceSum(pick(output, target) * share, keepdims=0)
-        return Loss(value, add_at(zeros, target, -share))
+        return Loss(value, add_at(zeros, target, -share), target)
 
 
-class _ElementwiseLoss:
-    def target_of(self, output: Value) -> Target:
-        return Target(output.shape, output.elem_type)
+def _class_target(output: Value, name: str) -> Value:
+    """The graph input ``name``: an int64 class index for each position of the output."""
+    classes_of(output)
+    return output.op.input(name, output.shape[:-1], TensorProto.INT64)
+
+
+def _like_output(output: Value, name: str) -> Value:
+    return output.op.input(name, output.shape, output.elem_type)
 
 
 @dataclass(frozen=True)
-class SigmoidCrossEntropy(_ElementwiseLoss):
+class SigmoidCrossEntropy:
     """Mean over elements of the binary cross-entropy of ``sigmoid(z)`` and a target y in [0, 1].
 
     With w = ``positive_weight``, the loss is (1 - y) z + (1 + (w - 1) y) softplus(-z).
@@ -190,44 +183,45 @@ class SigmoidCrossEntropy(_ElementwiseLoss):
 
     positive_weight: float = 1.0
 
-    def build(self, op: Builder, output: Value, target: Value | None) -> Loss:
+    def build(self, output: Value, target_name: str) -> Loss:
         """Emit the loss and its gradient; Softplus avoids overflow."""
-        assert target is not None
+        op, target = output.op, _like_output(output, target_name)
         scale = 1 / output.size
         if self.positive_weight == 1.0:
             value = op.Softplus(output) - output * target
-            return Loss(_total(value) * scale, (op.Sigmoid(output) - target) * scale)
+            return Loss(_total(value) * scale, (op.Sigmoid(output) - target) * scale, target)
         weight = target * (self.positive_weight - 1.0) + 1.0
         negative = 1.0 - target
         value = negative * output + weight * op.Softplus(-output)
-        return Loss(_total(value) * scale, (negative - weight * op.Sigmoid(-output)) * scale)
+        slope = negative - weight * op.Sigmoid(-output)
+        return Loss(_total(value) * scale, slope * scale, target)
 
 
 @dataclass(frozen=True)
-class MeanSquaredError(_ElementwiseLoss):
+class MeanSquaredError:
     """Mean of (y - t)² over n elements of output y and target t; the gradient is 2 (y - t) / n."""
 
-    def build(self, op: Builder, output: Value, target: Value | None) -> Loss:
+    def build(self, output: Value, target_name: str) -> Loss:
         """Emit the loss and its gradient by the formulas of the class."""
-        assert target is not None
-        error = op.Sub(output, target)
-        return Loss(_total(error * error) * (1 / output.size), error * (2 / output.size))
+        target = _like_output(output, target_name)
+        error = output - target
+        return Loss(_total(error * error) * (1 / output.size), error * (2 / output.size), target)
 
 
 @dataclass(frozen=True)
-class MeanAbsoluteError(_ElementwiseLoss):
+class MeanAbsoluteError:
     """Mean of |y - t| over n elements of output y and target t; the gradient is sign(y - t) / n."""
 
-    def build(self, op: Builder, output: Value, target: Value | None) -> Loss:
+    def build(self, output: Value, target_name: str) -> Loss:
         """Emit the loss and its gradient by the formulas of the class."""
-        assert target is not None
+        op, target = output.op, _like_output(output, target_name)
         error = output - target
         scale = 1 / output.size
-        return Loss(_total(op.Abs(error)) * scale, op.Sign(error) * scale)
+        return Loss(_total(op.Abs(error)) * scale, op.Sign(error) * scale, target)
 
 
 @dataclass(frozen=True)
-class Huber(_ElementwiseLoss):
+class Huber:
     """Mean over elements of e²/2 if |e| ≤ delta, else of delta (|e| - delta/2).
 
     Here e is output minus target. For n elements, the gradient is clip(e, -delta, delta) / n.
@@ -235,31 +229,28 @@ class Huber(_ElementwiseLoss):
 
     delta: float = 1.0
 
-    def build(self, op: Builder, output: Value, target: Value | None) -> Loss:
+    def build(self, output: Value, target_name: str) -> Loss:
         """Emit the loss and its gradient by the formulas of the class."""
-        assert target is not None
+        op, target = output.op, _like_output(output, target_name)
         error = output - target
         low, high = (op.scalar(sign * self.delta, output.elem_type) for sign in (-1, 1))
         clipped = op.Clip(error, low, high)
         value = _total(clipped * (error - clipped * 0.5))
-        return Loss(value * (1 / output.size), clipped * (1 / output.size))
+        return Loss(value * (1 / output.size), clipped * (1 / output.size), target)
 
 
 @dataclass(frozen=True)
 class OwnOutput:
     """The loss is the model's output itself, which must be a single number."""
 
-    def target_of(self, output: Value) -> None:
-        """Return None: there is no target. Raises ModelError unless the output is one number."""
+    def build(self, output: Value, target_name: str) -> Loss:  # noqa: ARG002 - no target
+        """Emit the output as a scalar, and 1 as its gradient."""
         if output.size != 1:
             raise ModelError(
                 f"loss own_output: expected one number; output {output.name!r} has shape "
                 f"{list(output.shape)}"
             )
-
-    def build(self, op: Builder, output: Value, target: Value | None) -> Loss:  # noqa: ARG002
-        """Emit the output as a scalar, and 1 as its gradient."""
-        shape = op.integers(*output.shape)
+        op, shape = output.op, output.op.integers(*output.shape)
         derivative = op.Expand(op.scalar(1.0, output.elem_type), shape)
         return Loss(op.Reshape(output, op.integers()) if output.rank else output, derivative)
 
@@ -268,14 +259,12 @@ def _total(value: Value) -> Value:
     return value.op.ReduceSum(value, keepdims=0)
 
 
-LOSSES: Mapping[str, LossFunction] = MappingProxyType(
-    {
-        "softmax_cross_entropy": SoftmaxCrossEntropy(),
-        "sigmoid_cross_entropy": SigmoidCrossEntropy(),
-        "nll": NegativeLogLikelihood(),
-        "mse": MeanSquaredError(),
-        "l1": MeanAbsoluteError(),
-        "huber": Huber(),
-        "own_output": OwnOutput(),
-    }
-)
+LOSSES: Mapping[str, LossFunction] = {
+    "softmax_cross_entropy": SoftmaxCrossEntropy(),
+    "sigmoid_cross_entropy": SigmoidCrossEntropy(),
+    "nll": NegativeLogLikelihood(),
+    "mse": MeanSquaredError(),
+    "l1": MeanAbsoluteError(),
+    "huber": Huber(),
+    "own_output": OwnOutput(),
+}

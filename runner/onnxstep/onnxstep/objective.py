@@ -76,27 +76,22 @@ def objective(forward: Forward, terms: Sequence[Term]) -> Objective:
     """
     built = [_built(forward, term, index) for index, term in enumerate(terms)]
     by_output: dict[str, list[Value]] = {}
-    for output, _, loss in built:
+    for output, loss in built:
         by_output.setdefault(output.name, []).append(loss.cotangent)
     return Objective(
-        _total([loss.value for *_, loss in built]),
+        _total([loss.value for _, loss in built]),
         {name: _total(parts) for name, parts in by_output.items()},
-        tuple(target for _, target, _ in built),
+        tuple(loss.target for _, loss in built),
     )
 
 
-def _built(forward: Forward, term: Term, index: int) -> tuple[Value, Value | None, Loss]:
+def _built(forward: Forward, term: Term, index: int) -> tuple[Value, Loss]:
     output = _output(forward, term.output)
     rule = choose("loss", LOSSES, term.loss) if isinstance(term.loss, str) else term.loss
-    target_form = rule.target_of(output)
-    target = None
-    if target_form is not None:
-        name = "target" if index == 0 else f"target_{index + 1}"
-        target = forward.op.input(name, target_form.shape, target_form.elem_type)
-    loss = rule.build(forward.op, output, target)
+    loss = rule.build(output, f"target_{index + 1}" if index else "target")
     if term.weight == 1.0:
-        return output, target, loss
-    return output, target, Loss(loss.value * term.weight, loss.cotangent * term.weight)
+        return output, loss
+    return output, Loss(loss.value * term.weight, loss.cotangent * term.weight, loss.target)
 
 
 def _total(values: Sequence[Value]) -> Value:

@@ -7,22 +7,13 @@ marks the next value. ``weight_decay`` adds weight_decay · w to the gradient, e
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from types import MappingProxyType
-from typing import Any, ClassVar, Self
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 from onnx import TensorProto
 
-from onnxstep.builder import Builder, Value
-
-
-@dataclass(frozen=True)
-class Update:
-    """The next value of a parameter, and of its states in the order of ``Optimizer.states``."""
-
-    parameter: Value
-    states: tuple[Value, ...] = ()
+from onnxstep.builder import Value
 
 
 @dataclass(frozen=True)
@@ -36,12 +27,14 @@ class Pace:
     count: Value | None = None
 
 
+@dataclass(frozen=True)
 class Optimizer:
     """Base class of update rules, which compute the next parameter and states from a gradient.
 
     ``counts_steps`` says whether the update rule needs the step count.
     """
 
+    weight_decay: float = field(default=0.0, kw_only=True)
     counts_steps: ClassVar[bool] = False
 
     @property
@@ -54,27 +47,19 @@ class Optimizer:
         """The number that fills all states before the first step."""
         return 0.0
 
-    def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *states: Value) -> Update:
-        """Emit the nodes that compute the next value of the parameter ``w`` and of its states."""
+    def update(self, w: Value, gradient: Value, pace: Pace, *states: Value) -> Sequence[Value]:
+        """Emit the next value of the parameter ``w``, then those of its ``states``."""
         raise NotImplementedError
-
-    def undecayed(self) -> Self:
-        """The same update rule without weight decay."""
-        rule: Any = self
-        undecayed: Self = replace(rule, weight_decay=0.0)
-        return undecayed
 
 
 @dataclass(frozen=True)
 class Sgd(Optimizer):
     """Gradient descent on a parameter w with gradient g: w' = w - rate · g."""
 
-    weight_decay: float = 0.0
-
-    def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *_: Value) -> Update:
+    def update(self, w: Value, gradient: Value, pace: Pace, *_: Value) -> Sequence[Value]:
         """Emit the next values of ``w`` and of its states."""
         g = _decayed(w, gradient, self.weight_decay)
-        return Update(op.Sub(w, g * pace.rate))
+        return [w - g * pace.rate]
 
 
 @dataclass(frozen=True)
@@ -86,15 +71,14 @@ class Momentum(Optimizer):
 
     momentum: float = 0.9
     nesterov: bool = False
-    weight_decay: float = 0.0
     states: ClassVar[tuple[str, ...]] = ("momentum",)
 
-    def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *states: Value) -> Update:
+    def update(self, w: Value, gradient: Value, pace: Pace, *states: Value) -> Sequence[Value]:
         """Emit the next values of ``w`` and of its states."""
         g = _decayed(w, gradient, self.weight_decay)
-        velocity = op.Add(states[0] * self.momentum, g)
+        velocity = states[0] * self.momentum + g
         direction = g + velocity * self.momentum if self.nesterov else velocity
-        return Update(w - direction * pace.rate, (velocity,))
+        return w - direction * pace.rate, velocity
 
 
 @dataclass(frozen=True)
@@ -108,25 +92,24 @@ class RmsProp(Optimizer):
     rho: float = 0.99
     epsilon: float = 1e-8
     momentum: float = 0.0
-    weight_decay: float = 0.0
 
     @property
     def states(self) -> tuple[str, ...]:
         """Names of the mean squared gradient and, unless ``momentum`` is 0, of the velocity."""
         return ("square_average", "momentum") if self.momentum else ("square_average",)
 
-    def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *states: Value) -> Update:
+    def update(self, w: Value, gradient: Value, pace: Pace, *states: Value) -> Sequence[Value]:
         """Emit the next values of ``w`` and of its states."""
         g = _decayed(w, gradient, self.weight_decay)
         # The states are scaled to save a pass over memory. TensorFlow 1 differs: epsilon is under
         # the root, s starts at 1, and v includes the rate.
-        square = op.Add(states[0] * self.rho, g * g)
+        square = states[0] * self.rho + g * g
         root = math.sqrt(1 - self.rho)
-        direction, rate = g / (op.Sqrt(square) + self.epsilon / root), pace.rate * (1 / root)
+        direction, rate = g / (w.op.Sqrt(square) + self.epsilon / root), pace.rate * (1 / root)
         if not self.momentum:
-            return Update(w - direction * rate, (square,))
-        velocity = op.Add(states[1] * self.momentum, direction)
-        return Update(w - velocity * rate, (square, velocity))
+            return w - direction * rate, square
+        velocity = states[1] * self.momentum + direction
+        return w - velocity * rate, square, velocity
 
 
 @dataclass(frozen=True)
@@ -138,7 +121,6 @@ class Adagrad(Optimizer):
 
     epsilon: float = 1e-10
     initial_accumulator: float = 0.0
-    weight_decay: float = 0.0
     states: ClassVar[tuple[str, ...]] = ("square_sum",)
 
     @property
@@ -146,11 +128,11 @@ class Adagrad(Optimizer):
         """The first value of the sum of squared gradients."""
         return self.initial_accumulator
 
-    def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *states: Value) -> Update:
+    def update(self, w: Value, gradient: Value, pace: Pace, *states: Value) -> Sequence[Value]:
         """Emit the next values of ``w`` and of its states."""
         g = _decayed(w, gradient, self.weight_decay)
-        square = op.Add(states[0], g * g)
-        return Update(w - g / (op.Sqrt(square) + self.epsilon) * pace.rate, (square,))
+        square = states[0] + g * g
+        return w - g / (w.op.Sqrt(square) + self.epsilon) * pace.rate, square
 
 
 @dataclass(frozen=True)
@@ -163,17 +145,16 @@ class Adadelta(Optimizer):
 
     rho: float = 0.9
     epsilon: float = 1e-6
-    weight_decay: float = 0.0
     states: ClassVar[tuple[str, ...]] = ("square_average", "accumulated_delta")
 
-    def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *states: Value) -> Update:
+    def update(self, w: Value, gradient: Value, pace: Pace, *states: Value) -> Sequence[Value]:
         """Emit the next values of ``w`` and of its states."""
         g = _decayed(w, gradient, self.weight_decay)
         squares, deltas = states
-        square = op.Add(squares * self.rho, g * g * (1 - self.rho))
-        delta = op.Sqrt((deltas + self.epsilon) / (square + self.epsilon)) * g
-        moved = op.Add(deltas * self.rho, delta * delta * (1 - self.rho))
-        return Update(w - delta * pace.rate, (square, moved))
+        square = squares * self.rho + g * g * (1 - self.rho)
+        delta = w.op.Sqrt((deltas + self.epsilon) / (square + self.epsilon)) * g
+        moved = deltas * self.rho + delta * delta * (1 - self.rho)
+        return w - delta * pace.rate, square, moved
 
 
 @dataclass(frozen=True)
@@ -190,50 +171,48 @@ class Adam(Optimizer):
     beta1: float = 0.9
     beta2: float = 0.999
     epsilon: float = 1e-8
-    weight_decay: float = 0.0
     decoupled: bool = False
     states: ClassVar[tuple[str, ...]] = ("first_moment", "second_moment")
     counts_steps: ClassVar[bool] = True
 
-    def update(self, op: Builder, w: Value, gradient: Value, pace: Pace, *states: Value) -> Update:
+    def update(self, w: Value, gradient: Value, pace: Pace, *states: Value) -> Sequence[Value]:
         """Emit the next values of ``w`` and of its states."""
+        op = w.op
         g = gradient if self.decoupled else _decayed(w, gradient, self.weight_decay)
         # The states are scaled to save two passes over memory.
-        first = op.Add(states[0] * self.beta1, g)
-        second = op.Add(states[1] * self.beta2, g * g)
+        first = states[0] * self.beta1 + g
+        second = states[1] * self.beta2 + g * g
         # The quotient is (m' / c₁) / (√v' / c + epsilon), with bias corrections c₁ and c.
         # Multiplying both parts by c saves a pass over memory.
-        c = op.Sqrt(_bias_correction(op, self.beta2, pace, w.elem_type) * (1 / (1 - self.beta2)))
+        c = op.Sqrt(_bias_correction(self.beta2, pace, w) * (1 / (1 - self.beta2)))
         spread = op.Sqrt(second) + c * self.epsilon
-        c_1 = _bias_correction(op, self.beta1, pace, w.elem_type) * (1 / (1 - self.beta1))
+        c_1 = _bias_correction(self.beta1, pace, w) * (1 / (1 - self.beta1))
         length = pace.rate * c / c_1
         # AdamW's decay multiplies the parameter instead of changing the gradient.
         decayed = (
             w * (1.0 - pace.rate * self.weight_decay) if self.decoupled and self.weight_decay else w
         )
-        return Update(decayed - first / spread * length, (first, second))
+        return decayed - first / spread * length, first, second
 
 
-def _bias_correction(op: Builder, beta: float, pace: Pace, elem_type: int) -> Value:
+def _bias_correction(beta: float, pace: Pace, w: Value) -> Value:
     assert pace.count is not None, "an optimizer that counts steps needs the count"
     # At step t, the correction is 1 - betaᵗ. In float32, it would lose most digits.
-    power = op.Pow(op.scalar(beta, TensorProto.DOUBLE), pace.count)
-    return op.Cast(1.0 - power, to=elem_type)
+    power = w.op.Pow(w.op.scalar(beta, TensorProto.DOUBLE), pace.count)
+    return w.op.Cast(1.0 - power, to=w.elem_type)
 
 
 def _decayed(w: Value, gradient: Value, weight_decay: float) -> Value:
     return gradient + w * weight_decay if weight_decay else gradient
 
 
-OPTIMIZERS: Mapping[str, Optimizer] = MappingProxyType(
-    {
-        "sgd": Sgd(),
-        "momentum": Momentum(),
-        "nesterov": Momentum(nesterov=True),
-        "rmsprop": RmsProp(),
-        "adagrad": Adagrad(),
-        "adadelta": Adadelta(),
-        "adam": Adam(),
-        "adamw": Adam(weight_decay=0.01, decoupled=True),
-    }
-)
+OPTIMIZERS: Mapping[str, Optimizer] = {
+    "sgd": Sgd(),
+    "momentum": Momentum(),
+    "nesterov": Momentum(nesterov=True),
+    "rmsprop": RmsProp(),
+    "adagrad": Adagrad(),
+    "adadelta": Adadelta(),
+    "adam": Adam(),
+    "adamw": Adam(weight_decay=0.01, decoupled=True),
+}

@@ -6,6 +6,8 @@ Shapes have T steps, B sequences, I inputs, H hidden units and G gates. Each dir
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -167,6 +169,12 @@ def concat(values: Sequence[Value], axis: int) -> Value:
     return values[0] if len(values) == 1 else values[0].op.Concat(*values, axis=axis)
 
 
+def total(*terms: Value | None) -> Value | None:
+    """The sum of the terms; None counts as zero, and is the sum of no terms."""
+    present = [term for term in terms if term is not None]
+    return functools.reduce(operator.add, present) if present else None
+
+
 def affine(columns: Sequence[Value], weights: Sequence[Value], bias: Value | None) -> Value:
     """The sum of x Wᵀ over the pairs of x in ``columns`` and W in ``weights``, plus the bias.
 
@@ -233,7 +241,7 @@ class Directions:
     ) -> Direction:
         """Values for the backward pass, given the gradients of Y, Y_h and Y_c; None means zero."""
         node, op = self._node, self._op
-        h = self._as_rows(self.ordered(index, node.y))
+        h = self.as_rows(self.ordered(index, node.y))
         h0 = self.state(index, node.optional_input(5))
         bias = self._bias(index)
         earlier = op.Slice(h, op.integers(0), op.integers(h.shape[0] - self._batch), op.integers(0))
@@ -242,7 +250,7 @@ class Directions:
             op=op,
             steps=self.steps,
             activations=self._activations(index),
-            x=self._as_rows(self._switch_step_order(index, self._x)),
+            x=self.as_rows(self._switch_step_order(index, self._x)),
             w=w,
             r=r,
             biases=[] if bias is None else split(bias, 2, axis=0),
@@ -259,7 +267,7 @@ class Directions:
         biases = self._bias(index)
         halves = [] if biases is None else split(biases, 2, axis=0)
         return DirectionInputs(
-            x=self._as_rows(self._switch_step_order(index, self._x)),
+            x=self.as_rows(self._switch_step_order(index, self._x)),
             w=w,
             r=r,
             bias=halves[0] + halves[1] if halves else None,
@@ -303,10 +311,8 @@ class Directions:
             every, last = self._gradients_within_lengths(every, last), None
         steps: list[Value | None] = [None] * self.steps
         if every is not None:
-            steps = [*split(self._as_rows(every), self.steps, axis=0)]
-        if last is not None:
-            final = steps[-1]
-            steps[-1] = last if final is None else final + last
+            steps = [*split(self.as_rows(every), self.steps, axis=0)]
+        steps[-1] = total(steps[-1], last)
         return steps
 
     def _gradients_within_lengths(self, dy: Value | None, d_last: Value | None) -> Value | None:
@@ -318,7 +324,7 @@ class Directions:
             terms.append(dy * self._mask(op.LessOrEqual(times, self._lengths), dy))
         if d_last is not None:
             terms.append(d_last * self._mask(op.Equal(times, self._lengths), d_last))
-        return terms[0] + terms[1] if len(terms) == 2 else next(iter(terms), None)
+        return total(*terms)
 
     def _mask(self, chosen: Value, like: Value) -> Value:
         op = self._op
@@ -334,7 +340,8 @@ class Directions:
         """Slice [T, B, H] of ``y`` (Y or its gradient) for one direction, in processing order."""
         return self._switch_step_order(index, _slice_at(y, 1, index))
 
-    def _as_rows(self, value: Value) -> Value:
+    def as_rows(self, value: Value) -> Value:
+        """Reshape [T, B, n] to rows [T·B, n]."""
         return self._op.Reshape(value, self._op.integers(self.steps * self._batch, value.shape[-1]))
 
     def _switch_step_order(self, index: int, value: Value) -> Value:

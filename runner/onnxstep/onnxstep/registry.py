@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import onnx
 from numpy.typing import NDArray
@@ -116,16 +116,11 @@ def _decoded(value: Any) -> Any:
 Cotangents = Value | Sequence[Value | None]
 
 
-class Rule(Protocol):
-    """A vector-Jacobian product: from gradients at a node's outputs to gradients at its inputs.
-
-    ``dy`` has an entry for each float output, None if the loss does not depend on it. At least one
-    is a value. A gradient may have the shape to which the node broadcasts; the caller sums it.
-    """
-
-    def __call__(self, op: Builder, node: Node, /, *dy: Any) -> Cotangents:
-        """Add the backward nodes of ``node`` to ``op``; return the gradients at its inputs."""
-        ...
+# A vector-Jacobian product: from gradients at a node's outputs to gradients at its inputs. A rule
+# gets the Builder, the Node, and a cotangent for each float output; None if the loss does not
+# depend on this output, but at least one is a value. It adds the backward nodes to the Builder. Its
+# gradients may have the shape to which the node broadcasts; the caller sums them.
+Rule = Callable[..., Cotangents]
 
 
 @dataclass(frozen=True)

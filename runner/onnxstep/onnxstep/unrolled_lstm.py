@@ -19,6 +19,7 @@ from onnxstep.recurrence import (
     concat,
     rare_options,
     split,
+    total,
 )
 from onnxstep.registry import Cotangents, Node
 
@@ -201,7 +202,13 @@ def lstm_backward(node: Node, saved: LstmActivations, *received: Value | None) -
         dx[0] if len(dx) == 1 else dx[0] + dx[1],
         view.stacked([op.Gemm(d, run.x) for d, run in pairs]),
         view.stacked([op.Gemm(d, h, transB=1) for d, h in zip(by_direction, before, strict=True)]),
-        view.stacked([concat([_summed(d)] * 2, axis=0) for d, run in pairs if run.bias]),
+        view.stacked(
+            [
+                concat([op.ReduceSum(d, op.integers(1), keepdims=0)] * 2, axis=0)
+                for d, run in pairs
+                if run.bias
+            ]
+        ),
         None,
         view.stacked(layout.as_states(dh0)),
         view.stacked(layout.as_states(dc0)),
@@ -219,7 +226,7 @@ def _gradients_through_time(
     layout, op = saved.layout, saved.h0.op
     right = materialized_transpose(layout.stacked([run.r for run in saved.inputs]))
     outside = _received(view, layout, dy)
-    dh = _sum(outside[-1], _last(view, layout, dy_h))
+    dh = total(outside[-1], _last(view, layout, dy_h))
     dh = op.zeros(saved.h0.shape, saved.h0.elem_type) if dh is None else dh
     dc, swept = _last(view, layout, dy_c), []
     for step, received in zip(reversed(saved.steps), [*outside[-2::-1], None], strict=True):
@@ -234,7 +241,7 @@ def _gradients_through_step(step: Step, dh: Value, d_cell: Value | None) -> tupl
     """Gradients of z = W x + R h + b and of the cell state before the step, from those after it."""
     i, o, f, c, tanh_cell, cell_before, h = step
     d_out = dh * h
-    d_cell = _sum(dh * o - d_out * tanh_cell, d_cell)
+    d_cell = total(dh * o - d_out * tanh_cell, d_cell)
     assert d_cell is not None
     d_before, d_candidate = d_cell * f, d_cell * i
     forgotten, gained = d_before * cell_before, d_candidate * c
@@ -251,26 +258,10 @@ def _received(view: Directions, layout: TimeLayout, dy: Value | None) -> Sequenc
     if dy is None:
         return [None] * layout.steps
     ordered = [view.ordered(index, dy) for index in range(view.directions)]
-    return layout.each([_time_in_rows(sequence) for sequence in ordered])
-
-
-def _time_in_rows(sequence: Value) -> Value:
-    op, (steps, batch, width) = sequence.op, sequence.shape
-    rows = op.Reshape(sequence, op.integers(steps * batch, width))
-    return op.Transpose(rows, perm=[1, 0])
+    return layout.each([layout.op.Transpose(view.as_rows(y), perm=[1, 0]) for y in ordered])
 
 
 def _last(view: Directions, layout: TimeLayout, received: Value | None) -> Value | None:
     if received is None:
         return None
     return layout.from_states([view.state(i, received) for i in range(view.directions)])
-
-
-def _sum(first: Value | None, second: Value | None) -> Value | None:
-    if first is None or second is None:
-        return first if second is None else second
-    return first + second
-
-
-def _summed(dz: Value) -> Value:
-    return dz.op.ReduceSum(dz, dz.op.integers(1), keepdims=0)

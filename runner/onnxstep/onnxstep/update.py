@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from onnx import TensorProto
@@ -74,32 +74,22 @@ def updates(
     if optimizer.counts_steps:
         before = op.input("step_count", (), TensorProto.DOUBLE)
         count = before + 1.0
-        counted = _if_finite(finite, count, before)
-        yield Transition(before, op.rename(counted, "step_count.next"), "state")
+        yield _updated(before, count, finite, "state")
     for name, gradient in gradients.items():
         w = op.values[name]
-        typed = rate.cast(w.elem_type)
-        rule = optimizer.undecayed() if name in undecayed else optimizer
-        for before, after, role, first in _parameter_and_state_changes(
-            op, rule, w, gradient, Pace(typed, count)
-        ):
-            following = op.rename(_if_finite(finite, after, before), f"{before.name}.next")
-            yield Transition(before, following, role, first)
+        rule = replace(optimizer, weight_decay=0.0) if name in undecayed else optimizer
+        states = [op.input(f"{name}.{state}", w.shape, w.elem_type) for state in rule.states]
+        after = rule.update(w, gradient, Pace(rate.cast(w.elem_type), count), *states)
+        yield _updated(w, after[0], finite, "parameter", "model")
+        for state, following in zip(states, after[1:], strict=True):
+            yield _updated(state, following, finite, "state", rule.initial_state)
 
 
-def _parameter_and_state_changes(
-    op: Builder, optimizer: Optimizer, w: Value, gradient: Value, pace: Pace
-) -> Iterator[tuple[Value, Value, Role, First]]:
-    """Yield the value before and after, role and first value of ``w`` and of each state."""
-    states = [op.input(f"{w.name}.{state}", w.shape, w.elem_type) for state in optimizer.states]
-    update = optimizer.update(op, w, gradient, pace, *states)
-    yield w, update.parameter, "parameter", "model"
-    for state, after in zip(states, update.states, strict=True):
-        yield state, after, "state", optimizer.initial_state
-
-
-def _if_finite(finite: Value | None, after: Value, before: Value) -> Value:
-    return after if finite is None else after.op.Where(finite, after, before)
+def _updated(
+    before: Value, after: Value, finite: Value | None, role: Role, first: First = 0.0
+) -> Transition:
+    following = after if finite is None else after.op.Where(finite, after, before)
+    return Transition(before, after.op.rename(following, f"{before.name}.next"), role, first)
 
 
 def clip_by_global_norm(

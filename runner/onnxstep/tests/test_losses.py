@@ -106,9 +106,8 @@ def graph_of(
     """A model that computes a loss and its gradient from the inputs ``output`` and ``target``."""
     op = Builder([helper.make_opsetid("", opset)], 10)
     value = op.input("output", shape, elem_type)
-    wanted = rule.target_of(value)
-    target = [op.input("target", wanted.shape, wanted.elem_type)] if wanted else []
-    loss = rule.build(op, value, target[0] if target else None)
+    loss = rule.build(value, "target")
+    target = [loss.target] if loss.target else []
     outputs = [op.rename(loss.value, "loss"), op.rename(loss.cotangent, "cotangent")]
     return close_model(Forward(op, (), (), {}), [value, *target], outputs, "loss")
 

@@ -16,10 +16,9 @@ from onnx.reference import ReferenceEvaluator
 from onnxstep.errors import ModelWarning
 from onnxstep.graphs import contrib
 from onnxstep.graphs.control_flow import branch_nodes
-from onnxstep.graphs.inference import inferred_types
+from onnxstep.graphs.inference import NodeInference, array_key
 from onnxstep.graphs.misinferred import is_misinferred, rewrite_misinferred
 from onnxstep.graphs.nodes import (
-    NESTED,
     copied,
     default_opset,
     is_standard,
@@ -49,8 +48,6 @@ _FOLDED = frozenset(
         "TopK", "Transpose", "Trilu", "Unique", "Unsqueeze", "Where", "Xor",
     }
 )  # fmt: skip
-# Output types are cached for nodes of at most this many bytes; a Constant may have gigabytes.
-_MOST_BYTES_OF_CACHED_NODE = 2048
 # Operators whose output size depends on values, but is at most the rank times the input's size.
 _BOUNDED_BY_INPUT = frozenset({"NonZero", "Unique", "Compress"})
 
@@ -173,18 +170,15 @@ class _TypesAndConstants:
         self, model: onnx.ModelProto, fixed: Collection[str], *, plain_sequences: bool = False
     ) -> None:
         graph = model.graph
-        self._imports = list(model.opset_import)
-        self._versions = {entry.domain: entry.version for entry in self._imports}
+        self._inference = NodeInference(model.opset_import, model.ir_version)
         self.has_corrections = False
         self._opset = default_opset(model)
-        self._ir_version = model.ir_version
         self._inlined_branches = 0  # makes the names of the branches' values unique
         self.plain_sequences = plain_sequences
         self.sequences: dict[str, list[str]] = {}  # names of the tensors of each sequence
         self.copies: set[str] = set()  # outputs of SequenceAt nodes
         self.contributed: dict[str, onnx.TypeProto] = {}
         self._results: dict[Hashable, Sequence[Array] | None] = {}
-        self._inferred: dict[Hashable, Sequence[onnx.TypeProto | None]] = {}
         self.types = value_types(graph)
         self.arrays: dict[str, Array] = {
             t.name: numpy_helper.to_array(t)
@@ -227,49 +221,17 @@ class _TypesAndConstants:
 
         Nothing is stored if the type of an input is unknown.
         """
-        names = list(filter(None, node.input))
-        if any(name not in self.types for name in names):
+        if any(name and name not in self.types for name in node.input):
             return None
+        try:
+            kinds = self._inference.output_types(node, self.types, self.arrays)
+        except (defs.SchemaError, shape_inference.InferenceError) as error:
+            return error
+        known = {n: kind for n, kind in zip(node.output, kinds, strict=True) if kind is not None}
+        self.types |= known
         if contrib.is_known(node):
-            self.contributed |= contrib.output_types(node, self.types)
-            self.types |= self.contributed
-            return None
-        key = self._cache_key_of_types(node, names)
-        kinds = self._inferred.get(key)
-        if kinds is None:
-            try:
-                inferred = self._infer(node)
-            except (defs.SchemaError, shape_inference.InferenceError) as error:
-                return error
-            kinds = [inferred.get(name) for name in node.output]
-            if key is not None:
-                self._inferred[key] = kinds
-        for name, kind in zip(node.output, kinds, strict=True):
-            if kind is not None:
-                self.types[name] = kind
+            self.contributed |= known
         return None
-
-    def _infer(self, node: onnx.NodeProto) -> Mapping[str, onnx.TypeProto]:
-        version = self._versions.get(node.domain, 1)
-        schema = defs.get_schema(node.op_type, version, node.domain)
-        return inferred_types(
-            node, schema, self.types, self.arrays, self._imports, self._ir_version
-        )
-
-    def _cache_key_of_types(
-        self, node: onnx.NodeProto, input_names: Sequence[str]
-    ) -> Hashable | None:
-        if node.ByteSize() > _MOST_BYTES_OF_CACHED_NODE or node.op_type in NESTED:
-            return None
-        return (
-            node.op_type,
-            node.domain,
-            tuple(map(bool, node.output)),
-            tuple(attribute.SerializeToString() for attribute in node.attribute),
-            tuple(self.types[name].SerializeToString() for name in input_names),
-            tuple(_identity(self.arrays.get(name)) for name in input_names),
-            tuple(map(bool, node.input)),
-        )
 
     def constant_outputs(self, node: onnx.NodeProto) -> Mapping[str, Array] | None:
         """Constant outputs by name; None if they vary, are too large, or have unknown sizes."""
@@ -309,7 +271,7 @@ class _TypesAndConstants:
             node.op_type,
             tuple(attribute.SerializeToString() for attribute in node.attribute),
             tuple(map(bool, node.output)),
-            tuple(_identity(feeds.get(name)) for name in node.input),
+            tuple(array_key(feeds.get(name)) for name in node.input),
         )
         if key not in self._results:
             self._results[key] = self._run(node, feeds)
@@ -323,14 +285,14 @@ class _TypesAndConstants:
             [helper.make_empty_tensor_value_info(name) for name in feeds],
             [helper.make_empty_tensor_value_info(name) for name in filter(None, node.output)],
         )
-        model = helper.make_model(graph, opset_imports=self._imports, ir_version=self._ir_version)
+        model = helper.make_model(
+            graph,
+            opset_imports=self._inference.opset_imports,
+            ir_version=self._inference.ir_version,
+        )
         try:
             with np.errstate(all="ignore"):
                 values = ReferenceEvaluator(model).run(None, dict(feeds))
         except Exception:  # the runtime computes nodes that the evaluator cannot
             return None
         return [np.asarray(value) for value in values]
-
-
-def _identity(array: Array | None) -> Hashable:
-    return None if array is None else (array.dtype.str, array.shape, array.tobytes())

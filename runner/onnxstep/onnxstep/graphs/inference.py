@@ -7,17 +7,18 @@ tests/fuzzing.py searches for further ones.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import onnx
 from numpy.typing import NDArray
-from onnx import helper, numpy_helper, shape_inference
+from onnx import defs, helper, numpy_helper, shape_inference
 
 from onnxstep.errors import ModelError
-from onnxstep.graphs.contrib import DOMAIN
+from onnxstep.graphs import contrib
 from onnxstep.graphs.nodes import (
     DEFAULT_DOMAINS,
+    NESTED,
     all_nodes,
     default_opset,
     nested_nodes,
@@ -29,12 +30,15 @@ from onnxstep.graphs.tensors import FLOAT_TYPES, one_line
 # Largest number of elements of a constant that inference reads, such as a shape. A constant with a
 # number for each output of a node may be longer.
 MAX_SHAPE_CONSTANT = 64
+# Output types are cached for nodes of at most this many bytes; a Constant may have gigabytes.
+_MOST_BYTES_OF_CACHED_NODE = 2048
 _TERM = rb"[A-Za-z ]*(?:\.\.\.[A-Za-z ]*)?"
 _EQUATION = re.compile(rb"%b(?:,%b)*(?:->%b)?" % (_TERM, _TERM, _TERM))
 # A product with weights of few bits reads the other factor, the weights and their scales.
 _FEW_BITS_INPUTS = 3
 # onnx stores an axis in a C++ int.
 _AXES = range(-(2**31), 2**31)
+Types = Mapping[str, onnx.TypeProto]
 
 
 def infer_shapes(model: onnx.ModelProto, *, strict: bool = False) -> onnx.ModelProto:
@@ -50,50 +54,88 @@ def infer_shapes(model: onnx.ModelProto, *, strict: bool = False) -> onnx.ModelP
         raise ModelError(f"shapes or types contradict each other: {one_line(error)}") from None
 
 
-def inferred_types(
-    node: onnx.NodeProto,
-    schema: onnx.defs.OpSchema,
-    types: Mapping[str, onnx.TypeProto],
-    constants: Mapping[str, NDArray[Any]],
-    opset_imports: list[onnx.OperatorSetIdProto],
-    ir_version: int,
-) -> dict[str, onnx.TypeProto]:
-    """Types of a node's outputs by name; raises InferenceError if the inputs do not fit.
+class NodeInference:
+    """Infers the types of the outputs of nodes of one graph; equal nodes are inferred only once."""
 
-    ``constants`` has arrays of constant inputs. Raises ModelError for a node that crashes onnx.
-    """
-    _check([node])
-    names = [name for name in node.input if name]
-    longest = max(MAX_SHAPE_CONSTANT, len(node.output))
-    data = {
-        name: numpy_helper.from_array(constants[name], name)
-        for name in names
-        if name in constants and constants[name].size <= longest
-    }
-    operand_types = {name: types[name] for name in names}
-    try:
-        if not schema.has_type_and_shape_inference_function:
-            # onnx infers the types from the operator's function body.
-            return _infer_types_from_body(node, operand_types, opset_imports, ir_version)
-        return shape_inference.infer_node_outputs(
-            schema, node, operand_types, data, None, opset_imports, ir_version
+    def __init__(self, opset_imports: Iterable[onnx.OperatorSetIdProto], ir_version: int) -> None:
+        self.opset_imports = list(opset_imports)
+        self.versions = {entry.domain: entry.version for entry in self.opset_imports}
+        self.ir_version = ir_version
+        self._inferred: dict[Hashable, Sequence[onnx.TypeProto | None]] = {}
+
+    def schema(self, node: onnx.NodeProto) -> defs.OpSchema:
+        """ONNX's schema of a node's operator; raises SchemaError if the graph's opset lacks it."""
+        return defs.get_schema(node.op_type, self.versions.get(node.domain) or 1, node.domain)
+
+    def output_types(
+        self, node: onnx.NodeProto, types: Types, constants: Mapping[str, NDArray[Any]]
+    ) -> Sequence[onnx.TypeProto | None]:
+        """The types of the node's outputs; None for an omitted output and for an unknown type.
+
+        ``constants`` has arrays of constant inputs. Raises SchemaError for an unknown operator,
+        InferenceError if the inputs do not fit, and ModelError for a node that crashes onnx.
+        """
+        longest = max(MAX_SHAPE_CONSTANT, len(node.output))
+        operands = {name: types[name] for name in node.input if name}
+        arrays = {name: constants[name] for name in operands if name in constants}
+        arrays = {name: array for name, array in arrays.items() if array.size <= longest}
+        key = _cache_key(node, operands, arrays)
+        if key not in self._inferred:
+            inferred = self._infer(node, operands, arrays)
+            kinds = [inferred.get(name) for name in node.output]
+            if key is None:
+                return kinds
+            self._inferred[key] = kinds
+        return self._inferred[key]
+
+    def _infer(
+        self, node: onnx.NodeProto, operands: Types, arrays: Mapping[str, NDArray[Any]]
+    ) -> Types:
+        if contrib.is_known(node):
+            return contrib.output_types(node, operands)
+        _check([node])
+        schema = self.schema(node)
+        try:
+            if not schema.has_type_and_shape_inference_function:
+                return self._infer_from_body(node, operands)
+            data = {name: numpy_helper.from_array(array, name) for name, array in arrays.items()}
+            return shape_inference.infer_node_outputs(
+                schema, node, {**operands}, data, None, self.opset_imports, self.ir_version
+            )
+        except (onnx.checker.ValidationError, ValueError) as error:
+            raise shape_inference.InferenceError(str(error)) from None
+
+    def _infer_from_body(self, node: onnx.NodeProto, operands: Types) -> Types:
+        """Infer the types from the function body of the node's operator."""
+        inputs = [helper.make_value_info(name, kind) for name, kind in operands.items()]
+        outputs = [helper.make_empty_tensor_value_info(name) for name in filter(None, node.output)]
+        graph = helper.make_graph([node], "node", inputs, outputs)
+        model = helper.make_model(
+            graph, opset_imports=self.opset_imports, ir_version=self.ir_version
         )
-    except (onnx.checker.ValidationError, ValueError) as error:
-        raise shape_inference.InferenceError(str(error)) from None
+        inferred = shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
+        return {value.name: value.type for value in inferred.graph.output}
 
 
-def _infer_types_from_body(
-    node: onnx.NodeProto,
-    input_types: Mapping[str, onnx.TypeProto],
-    opset_imports: list[onnx.OperatorSetIdProto],
-    ir_version: int,
-) -> dict[str, onnx.TypeProto]:
-    inputs = [helper.make_value_info(name, kind) for name, kind in input_types.items()]
-    outputs = [helper.make_empty_tensor_value_info(name) for name in filter(None, node.output)]
-    graph = helper.make_graph([node], "node", inputs, outputs)
-    model = helper.make_model(graph, opset_imports=opset_imports, ir_version=ir_version)
-    inferred = shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
-    return {value.name: value.type for value in inferred.graph.output}
+def _cache_key(
+    node: onnx.NodeProto, operands: Types, arrays: Mapping[str, NDArray[Any]]
+) -> Hashable:
+    """What determines the output types of a node; None for a long node, or one with subgraphs."""
+    if node.ByteSize() > _MOST_BYTES_OF_CACHED_NODE or node.op_type in NESTED:
+        return None
+    return (
+        node.op_type,
+        node.domain,
+        tuple(map(bool, node.output)),
+        tuple(attribute.SerializeToString() for attribute in node.attribute),
+        tuple(name and operands[name].SerializeToString() for name in node.input),
+        tuple(array_key(arrays.get(name)) for name in node.input),
+    )
+
+
+def array_key(array: NDArray[Any] | None) -> Hashable:
+    """A key for a cache that is equal for equal arrays."""
+    return None if array is None else (array.dtype.str, array.shape, array.tobytes())
 
 
 def check_nodes(model: onnx.ModelProto) -> None:
@@ -116,7 +158,7 @@ def require_operators(model: onnx.ModelProto) -> None:
 
 def _check(nodes: Iterable[onnx.NodeProto]) -> None:
     for node in nodes:
-        if node.domain in (*DEFAULT_DOMAINS, DOMAIN) and node.op_type in _CHECKED:
+        if node.domain in (*DEFAULT_DOMAINS, contrib.DOMAIN) and node.op_type in _CHECKED:
             for fault in _CHECKED[node.op_type](node):
                 raise ModelError(
                     f"{node_label(node)}: expected {fault}; correct the node, or export the model "

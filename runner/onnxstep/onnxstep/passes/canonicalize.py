@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
 
 import onnx
-from onnx import defs, helper
+from onnx import defs, helper, inliner
 
 from onnxstep import registry
 from onnxstep.errors import ModelError
@@ -14,7 +15,7 @@ from onnxstep.graphs.functions import inline_functions
 from onnxstep.graphs.fused import unfuse
 from onnxstep.graphs.importer_quirks import drop_empty_scales, initializers_apart
 from onnxstep.graphs.inference import check_nodes, infer_shapes
-from onnxstep.graphs.tensors import declared_values, value_types
+from onnxstep.graphs.tensors import declared_values, keep_declarations, one_line
 from onnxstep.passes.upgrade import OLDEST_OPSET, upgrade
 
 _ALIAS = "ai.onnx"
@@ -46,9 +47,6 @@ def canonicalize(model: onnx.ModelProto) -> onnx.ModelProto:
 
 # A body may contain operators that have only a body, too. ONNX's own bodies nest at most two deep.
 _DEEPEST = 8
-_DOMAIN = "epochcost.bodies"
-Versions = Mapping[str, int]
-Types = Mapping[str, onnx.TypeProto]
 
 
 def expand(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -56,70 +54,45 @@ def expand(model: onnx.ModelProto) -> onnx.ModelProto:
 
     Operators without a body stay. Raises ModelError if onnx cannot inline a body.
     """
-    versions = {entry.domain: entry.version for entry in model.opset_import}
     plain = model
     for _ in range(_DEEPEST):
-        if not any(_schema_with_only_a_body(node, versions) for node in plain.graph.node):
+        if not any(_nodes_with_only_a_body(plain)):
             break
-        plain = inline_functions(_with_bodies_as_functions(plain, versions))
+        plain = _inline_bodies(infer_shapes(plain))
     return plain
 
 
-def _with_bodies_as_functions(model: onnx.ModelProto, versions: Versions) -> onnx.ModelProto:
-    local = infer_shapes(model)
-    types = value_types(local.graph)
-    for node in local.graph.node:
-        if schema := _schema_with_only_a_body(node, versions):
-            body = _function_body(node, schema, versions, types)
-            body.domain, body.name = _DOMAIN, f"{node.op_type}_{len(local.functions)}"
-            local.functions.append(body)
-            node.domain, node.op_type = body.domain, body.name
-    local.opset_import.append(helper.make_opsetid(_DOMAIN, 1))
-    return local
+def _inline_bodies(model: onnx.ModelProto) -> onnx.ModelProto:
+    chosen = dict.fromkeys((n.domain, n.op_type) for n, _ in _nodes_with_only_a_body(model))
+    for node, schema in _nodes_with_only_a_body(model):
+        # onnx does not insert the default values of attributes.
+        written = {attribute.name for attribute in node.attribute}
+        defaults = [a.default_value for a in schema.attributes.values() if a.name not in written]
+        node.attribute.extend(value for value in defaults if value.name)
+    # onnx refuses omitted inputs, which are called "", unless they are declared.
+    model.graph.value_info.add(name="").type.SetInParent()
+    try:
+        plain = inliner.inline_selected_functions(model, [*chosen], inline_schema_functions=True)
+    except (RuntimeError, onnx.checker.ValidationError) as error:
+        raise ModelError(f"onnx cannot inline an operator's body: {one_line(error)}") from None
+    keep_declarations(plain.graph, [value for value in plain.graph.value_info if value.name])
+    return plain
 
 
-def _schema_with_only_a_body(node: onnx.NodeProto, versions: Versions) -> defs.OpSchema | None:
-    """Schema of an operator with a function body but no entry in ``registry``, else None."""
-    version = versions.get(node.domain, 1)
-    if not defs.has(node.op_type, version, node.domain):
-        return None
-    schema = defs.get_schema(node.op_type, version, node.domain)
-    answer = registry.answer(node.domain, node.op_type, schema.since_version)
-    return schema if answer is None and _body_versions(schema) else None
-
-
-def _function_body(
-    node: onnx.NodeProto, schema: defs.OpSchema, versions: Versions, types: Types
-) -> onnx.FunctionProto:
-    """The function body that ONNX defines for ``node``; adds default attributes to ``node``."""
-    attributes = {attribute.name for attribute in node.attribute}
-    node.attribute.extend(
-        declared.default_value
-        for name, declared in schema.attributes.items()
-        if name not in attributes and declared.default_value.name
-    )
-    newest = max(v for v in _body_versions(schema) if v <= versions.get("", v))
-    body = onnx.FunctionProto()
-    body.ParseFromString(_serialized(schema, newest, node, types))
-    del body.opset_import[:]
-    body.opset_import.extend(helper.make_opsetid(*entry) for entry in versions.items())
-    return body
-
-
-def _body_versions(schema: defs.OpSchema) -> list[int]:
-    plain = schema.function_opset_versions  # type: ignore[attr-defined]
-    return [*plain, *schema.context_dependent_function_opset_versions]  # type: ignore[attr-defined]
-
-
-def _serialized(schema: defs.OpSchema, version: int, node: onnx.NodeProto, types: Types) -> bytes:
-    if version in schema.function_opset_versions:  # type: ignore[attr-defined]
-        return bytes(schema.get_function_with_opset_version(version))  # type: ignore[attr-defined]
-    inputs = [types.get(name, onnx.TypeProto()).SerializeToString() for name in node.input]
-    return bytes(
-        schema.get_context_dependent_function_with_opset_version(  # type: ignore[attr-defined]
-            version, node.SerializeToString(), inputs
-        )
-    )
+def _nodes_with_only_a_body(
+    model: onnx.ModelProto,
+) -> Iterator[tuple[onnx.NodeProto, defs.OpSchema]]:
+    """Yield nodes whose operator has a function body but no entry in ``registry``, with schema."""
+    versions = {entry.domain: entry.version for entry in model.opset_import}
+    for node in model.graph.node:
+        version = versions.get(node.domain, 1)
+        if not defs.has(node.op_type, version, node.domain):
+            continue
+        schema: Any = defs.get_schema(node.op_type, version, node.domain)  # the stub is incomplete
+        has_body = schema.has_function or schema.has_context_dependent_function
+        answer = registry.answer(node.domain, node.op_type, schema.since_version)
+        if has_body and answer is None:
+            yield node, schema
 
 
 def bind(

@@ -6,10 +6,8 @@ x Wᵀ + h Rᵀ + b is the argument of the activations, and dz is its gradient.
 
 from __future__ import annotations
 
-import functools
-import operator
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from onnxstep.axes import split_at
 from onnxstep.builder import Builder, Value
@@ -21,6 +19,7 @@ from onnxstep.recurrence import (
     concat,
     split,
     through_time,
+    total,
     weight_cotangents,
 )
 from onnxstep.registry import Cotangents, Node, gradient
@@ -68,14 +67,18 @@ def lstm(
 
 def _sweep_lstm(run: Direction) -> DirectionCotangents:
     sigma, phi, psi = run.activations
-    z = affine([run.x, run.h_before], [run.w, run.r], _summed(run.biases))
-    cell = _recomputed_lstm_values(run, split(z, 4, axis=1))
-    out = psi(cell.after)
-    into_i, into_c = sigma.slope(cell.c, cell.i, cell.gain), phi.slope(cell.i, cell.c, cell.gain)
-    into_o, from_h = sigma.slope(out, cell.o, run.h), psi.slope(cell.o, out, run.h)
-    into_f = sigma.slope(cell.before, cell.f, cell.kept)
+    z = affine([run.x, run.h_before], [run.w, run.r], total(*run.biases))
+    *gates, z_c = split(z, 4, axis=1)
+    c = phi(z_c)
+    i, o, f = map(sigma, gates)
+    gain = i * c
+    before, after, kept = _cell_states(run, f, gain)
+    out = psi(after)
+    into_i, into_c = sigma.slope(c, i, gain), phi.slope(i, c, gain)
+    into_o, from_h = sigma.slope(out, o, run.h), psi.slope(o, out, run.h)
+    into_f = sigma.slope(before, f, kept)
     factors = concat([into_i, into_o, into_f, into_c], axis=1)
-    dz, dh, dc = _sweep_lstm_backwards(run, *map(run.per_step, (factors, from_h, cell.f)))
+    dz, dh, dc = _sweep_lstm_backwards(run, *map(run.per_step, (factors, from_h, f)))
     return replace(_cotangents_from_dz(run, dz, dh), c0=dc)
 
 
@@ -102,34 +105,17 @@ def _sweep_lstm_backwards(
     return run.over_steps(swept), dh, carried
 
 
-@dataclass(frozen=True)
-class _LstmValues:
-    """Gates, candidates and cell states of all steps of an LSTM direction, each [T·B, H].
+def _cell_states(run: Direction, f: Value, gain: Value) -> tuple[Value, Value, Value]:
+    """Cell states [T·B, H] before and after all steps of an LSTM, and f · (states before).
 
-    The products ``gain`` = ``i`` · ``c`` and ``kept`` = ``f`` · ``before`` add up to ``after``.
+    ``f`` are the forget gates, and ``gain`` the products of input gates and candidates.
     """
-
-    i: Value
-    o: Value
-    f: Value
-    c: Value
-    gain: Value
-    kept: Value
-    before: Value
-    after: Value
-
-
-def _recomputed_lstm_values(run: Direction, z: Sequence[Value]) -> _LstmValues:
-    """Gates i, o, f, candidates c, cell states of all steps; ``z`` has the activations' inputs."""
-    sigma, phi, _ = run.activations
-    c = phi(z[3])
-    i, o, f = map(sigma, z[:3])
-    gain, cells, states = i * c, [], [run.c0]
+    kept, states = [], [run.c0]
     for keep, new in zip(run.per_step(f), run.per_step(gain), strict=True):
-        cells.append(keep * states[-1])
-        states.append(cells[-1] + new)
+        kept.append(keep * states[-1])
+        states.append(kept[-1] + new)
     before, after = concat(states[:-1], axis=0), concat(states[1:], axis=0)
-    return _LstmValues(i, o, f, c, gain, concat(cells, axis=0), before, after)
+    return before, after, concat(kept, axis=0)
 
 
 @gradient("GRU", versions=(7, 14, 22))
@@ -150,10 +136,14 @@ def _sweep_gru(run: Direction) -> DirectionCotangents:
     dh = dh' z + (da_z, da_r, dq) R, where Df and Dg are derivatives.
     """
     f, g = run.activations
-    parts = _GruWeights(run)
-    z, r = split(f(parts.gate_arguments), 2, axis=1)
-    q = affine([run.h_before], [parts.r_new], parts.candidate_bias(1))
-    n = g(affine([run.x], [parts.w_new], parts.candidate_bias(0)) + r * q)
+    w_gates, w_new = _split_gates_and_candidate(run.w, axis=0)
+    r_gates, r_new = _split_gates_and_candidate(run.r, axis=0)
+    biases = [_split_gates_and_candidate(bias, axis=0) for bias in run.biases]
+    new_biases: Sequence[Value | None] = [new for _, new in biases] or [None, None]
+    columns, gate_bias = [run.x, run.h_before], total(*(gates for gates, _ in biases))
+    z, r = split(f(affine(columns, [w_gates, r_gates], gate_bias)), 2, axis=1)
+    q = affine([run.h_before], [r_new], new_biases[1])
+    n = g(affine([run.x], [w_new], new_biases[0]) + r * q)
     into_n = g.slope(1.0 - z, n)
     into_z, into_r = f.slope(run.h_before - n, z), f.slope(into_n * q, r)
     factors = run.per_step(concat([into_z, into_r, into_n * r], axis=1))
@@ -163,61 +153,34 @@ def _sweep_gru(run: Direction) -> DirectionCotangents:
         swept.append(concat([dh, dh, dh], axis=1) * factors[step])
         dh = _hidden_gradient_before(run, step, swept[-1], run.r, dh * keep[step])
     d_gates, dq = _split_gates_and_candidate(run.over_steps(swept), axis=1)
-    return parts.direction_cotangents(d_gates, run.over_steps(received) * into_n, dh, dq)
+    return _gru_cotangents(run, d_gates, run.over_steps(received) * into_n, dh, dq)
 
 
-class _GruWeights:
-    """Weights and biases of a GRU direction, for the gates z and r and the "new" candidate n."""
+def _gru_cotangents(
+    run: Direction, d_gates: Value, dn: Value, dh0: Value, dq: Value
+) -> DirectionCotangents:
+    """Gradients of the direction's inputs from those of the activations' arguments.
 
-    def __init__(self, run: Direction) -> None:
-        self._run = run
-        self._w_gates, self.w_new = _split_gates_and_candidate(run.w, axis=0)
-        self.r_gates, self.r_new = _split_gates_and_candidate(run.r, axis=0)
-        biases = [_split_gates_and_candidate(bias, axis=0) for bias in run.biases]
-        self._gate_biases = [gates for gates, _ in biases]
-        self._new_biases = [new for _, new in biases]
-
-    @property
-    def gate_arguments(self) -> Value:
-        """The sums x Wᵀ + h Rᵀ + b for z and r in all steps, [T·B, 2·H]."""
-        columns, weights = [self._run.x, self._run.h_before], [self._w_gates, self.r_gates]
-        return affine(columns, weights, _summed(self._gate_biases))
-
-    def candidate_bias(self, side: int) -> Value | None:
-        """The candidate's bias added to x Wᵀ (``side`` 0) or h Rᵀ (1); None without biases."""
-        return self._new_biases[side] if self._new_biases else None
-
-    def direction_cotangents(
-        self, d_gates: Value, dn: Value, dh0: Value, dq: Value
-    ) -> DirectionCotangents:
-        """Gradients of the direction's inputs from those of the activations' arguments.
-
-        These are ``d_gates`` [T·B, 2·H] and ``dn`` [T·B, H]. ``dq`` is the gradient of q = h Rᵀ +
-        b', which the reset gate scales.
-        """
-        run, biased = self._run, bool(self._gate_biases)
-        w_gates, r_gates, *b_gates = weight_cotangents(
-            d_gates, [run.x, run.h_before], biased=biased
-        )
-        w_new, *w_bias = weight_cotangents(dn, [run.x], biased=biased)
-        r_new, *r_bias = weight_cotangents(dq, [run.h_before], biased=biased)
-        return DirectionCotangents(
-            z=concat([d_gates, dn], axis=1),
-            w=concat([w_gates, w_new], axis=0),
-            r=concat([r_gates, r_new], axis=0),
-            biases=[concat([*b_gates, b], axis=0) for b in [*w_bias, *r_bias]],
-            h0=dh0,
-        )
+    These are ``d_gates`` [T·B, 2·H] and ``dn`` [T·B, H]. ``dq`` is the gradient of q = h Rᵀ + b',
+    which the reset gate scales.
+    """
+    biased = bool(run.biases)
+    w_gates, r_gates, *b_gates = weight_cotangents(d_gates, [run.x, run.h_before], biased=biased)
+    w_new, *w_bias = weight_cotangents(dn, [run.x], biased=biased)
+    r_new, *r_bias = weight_cotangents(dq, [run.h_before], biased=biased)
+    return DirectionCotangents(
+        z=concat([d_gates, dn], axis=1),
+        w=concat([w_gates, w_new], axis=0),
+        r=concat([r_gates, r_new], axis=0),
+        biases=[concat([*b_gates, b], axis=0) for b in [*w_bias, *r_bias]],
+        h0=dh0,
+    )
 
 
 def _split_gates_and_candidate(x: Value, axis: int) -> tuple[Value, Value]:
     hidden = x.shape[axis] // 3
     gates, new = split_at(x, [2 * hidden, hidden], axis)
     return gates, new
-
-
-def _summed(biases: Sequence[Value]) -> Value | None:
-    return functools.reduce(operator.add, biases) if biases else None
 
 
 def _hidden_gradient_before(
@@ -228,11 +191,8 @@ def _hidden_gradient_before(
     It is the sum of dz R, of ``direct`` (by paths without R) and of ``run.dh[step - 1]`` (from the
     node's outputs). None counts as zero.
     """
-    received = run.dh[step - 1] if step else None
-    added = [value for value in (direct, received) if value is not None]
-    if not added:
-        return run.op.MatMul(dz, r)
-    return run.op.Gemm(dz, r, added[0] if len(added) == 1 else added[0] + added[1])
+    added = total(direct, run.dh[step - 1] if step else None)
+    return run.op.MatMul(dz, r) if added is None else run.op.Gemm(dz, r, added)
 
 
 def _cotangents_from_dz(run: Direction, dz: Value, dh0: Value) -> DirectionCotangents:

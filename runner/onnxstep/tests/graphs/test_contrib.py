@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import onnx
 import pytest
-from onnx.helper import make_opsetid
+from onnx.helper import make_node, make_opsetid
 
 from graph_text import model_of_text, session, shape_of
 from onnxstep.errors import ModelError, ModelWarning
 from onnxstep.graphs.binding import bind_dimensions
-from onnxstep.graphs.inference import inferred_types
+from onnxstep.graphs.inference import NodeInference
 from onnxstep.graphs.tensors import static_shape
 
 BLOCK = """g (float[n,l,8] x, float[8,8] w, float[24] b, float[8] s) => (float[n,l,d] y)
@@ -83,9 +83,8 @@ def test_a_contradicting_declaration_does_not_count() -> None:
 
 @pytest.mark.parametrize("op_type", ["LessOrEqual", "GreaterOrEqual"])
 def test_an_operator_known_by_its_body_has_a_shape(op_type: str) -> None:
-    """``inferred_types`` finds the output type of ``op_type``, which is a function in opset 13."""
+    """``NodeInference`` finds the output type of ``op_type``, which is a function in opset 13."""
     kinds = {name: onnx.helper.make_tensor_type_proto(1, [2, 3]) for name in "ab"}
-    node, imports = onnx.helper.make_node(op_type, ["a", "b"], ["y"]), [make_opsetid("", 13)]
-    schema = onnx.defs.get_schema(op_type, 13)
-    inferred = inferred_types(node, schema, kinds, {}, imports, 8)
-    assert inferred == {"y": onnx.helper.make_tensor_type_proto(onnx.TensorProto.BOOL, [2, 3])}
+    node, inference = make_node(op_type, ["a", "b"], ["y"]), NodeInference([make_opsetid("", 13)], 8)
+    inferred = inference.output_types(node, kinds, {})
+    assert inferred == [onnx.helper.make_tensor_type_proto(onnx.TensorProto.BOOL, [2, 3])]
