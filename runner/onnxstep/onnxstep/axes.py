@@ -1,4 +1,4 @@
-"""Operations along axes for gradient rules, from pad and cut to products with a matrix.
+"""Operations along axes for gradient rules: pad, cut, reduce, multiply by a matrix.
 
 ``zero_after`` and ``late`` delay the nodes that read a tensor until another value is computed.
 """
@@ -12,6 +12,13 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from onnxstep.builder import Value
+
+# First opset in which the axes of ReduceMax, ReduceMean and similar operators are inputs. The axes
+# of ReduceSum are inputs from opset 13 on, so in all supported opsets.
+_AXES_ARE_INPUTS = 18
+# Reductions that are products with a column, and the longest such column, of one megabyte.
+_SUMS = frozenset({"ReduceMean", "ReduceSum"})
+_LONGEST_COLUMN = 2**18
 
 
 def pad(x: Value, begins: Sequence[int], ends: Sequence[int]) -> Value:
@@ -91,19 +98,18 @@ def materialized_transpose(x: Value) -> Value:
     """
     op, leading, (rows, columns) = x.op, x.shape[:-2], x.shape[-2:]
     order = [*range(len(leading)), x.rank - 1, x.rank - 2, x.rank]
-    wide = op.Reshape(x, op.integers(*x.shape, 1))
-    return op.Reshape(op.Transpose(wide, perm=order), op.integers(*leading, columns, rows))
+    wide = x.reshape(*x.shape, 1)
+    return op.Transpose(wide, perm=order).reshape(*leading, columns, rows)
 
 
 def dilate(x: Value, steps: Sequence[int]) -> Value:
     """Insert ``steps[axis] - 1`` zeros after each element of x along each axis."""
-    op = x.op
     split = [n for length, step in zip(x.shape, steps, strict=True) for n in _pair(length, step, 1)]
     zeros = [n for step in steps for n in _pair(0, step, step - 1)]
     if not any(zeros):
         return x
-    wide = pad(op.Reshape(x, op.integers(*split)), [0] * len(split), zeros)
-    return op.Reshape(wide, op.integers(*(n * s for n, s in zip(x.shape, steps, strict=True))))
+    wide = pad(x.reshape(*split), [0] * len(split), zeros)
+    return wide.reshape(*(n * s for n, s in zip(x.shape, steps, strict=True)))
 
 
 def matmul_along_axis(matrix: Value, x: Value, axis: int) -> Value:
@@ -111,11 +117,11 @@ def matmul_along_axis(matrix: Value, x: Value, axis: int) -> Value:
     op, (rows, length) = x.op, matrix.shape
     outer, inner = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
     if inner == 1:
-        lines = op.Reshape(x, op.integers(outer, length))
+        lines = x.reshape(outer, length)
         product = op.MatMul(lines, op.Transpose(matrix, perm=[1, 0]))
     else:
-        product = op.MatMul(matrix, op.Reshape(x, op.integers(outer, length, inner)))
-    return op.Reshape(product, op.integers(*x.shape[:axis], rows, *x.shape[axis + 1 :]))
+        product = op.MatMul(matrix, x.reshape(outer, length, inner))
+    return product.reshape(*x.shape[:axis], rows, *x.shape[axis + 1 :])
 
 
 def _pair(first: int, step: int, second: int) -> list[int]:
@@ -125,7 +131,7 @@ def _pair(first: int, step: int, second: int) -> list[int]:
 def zero_after(trigger: Value) -> Value:
     """The int64 number 0 as a tensor [1] that is available only after ``trigger``; see ``late``."""
     op = trigger.op
-    first = op.Gather(op.Reshape(trigger, op.integers(-1)), op.integers(0))
+    first = op.Gather(trigger.reshape(-1), op.integers(0))
     return op.Cast(first, to=TensorProto.INT64) * op.integers(0)
 
 
@@ -139,3 +145,45 @@ def late(x: Value, zero: Value) -> Value:
     shape = x.op.integers(*x.shape) + zero
     node = helper.make_node("Reshape", [x.name, shape.name], [], allowzero=1)
     return x.op.emit_shaped(x, x.shape, node)
+
+
+def reduced(op_type: str, x: Value, axes: Sequence[int], *, keepdims: bool) -> Value:
+    """Reduce x over ``axes``, given in ascending order; return x if there are no axes."""
+    if not axes:
+        return x
+    last = [axis for place, axis in enumerate(axes, x.rank - len(axes)) if place == axis]
+    if x.op.provider == "cuda" and last and len(last) < x.rank:
+        # Middle axes take 4 to 7 times as long as first or last axes
+        # (benchmarks/rules/channel_sums.py).
+        if axes[0] == 0 and axes != last:
+            x = reduced(op_type, x, last, keepdims=keepdims)
+            return _reduced(op_type, x, axes[: -len(last)], keepdims)
+        # A product with a column of ones takes half the time of ReduceSum.
+        if [*axes] == last and _fits_column_product(op_type, x, last):
+            return _reduce_by_column_product(op_type, x, last, keepdims)
+    return _reduced(op_type, x, axes, keepdims)
+
+
+def _reduced(op_type: str, x: Value, axes: Sequence[int], keepdims: bool) -> Value:
+    op = x.op
+    if op_type == "ReduceSum" or op.opset >= _AXES_ARE_INPUTS:
+        return op.emit(op_type, [x, op.integers(*axes)], {"keepdims": int(keepdims)})[0]
+    return op.emit(op_type, [x], {"keepdims": int(keepdims), "axes": list(axes)})[0]
+
+
+def _fits_column_product(op_type: str, x: Value, last_axes: Sequence[int]) -> bool:
+    count = math.prod(x.shape[axis] for axis in last_axes)
+    is_sum = op_type in _SUMS and x.elem_type == TensorProto.FLOAT
+    return is_sum and 1 < count <= _LONGEST_COLUMN
+
+
+def _reduce_by_column_product(
+    op_type: str, x: Value, last_axes: Sequence[int], keepdims: bool
+) -> Value:
+    op, rows = x.op, x.shape[: -len(last_axes)]
+    count = math.prod(x.shape[len(rows) :])
+    weight = 1.0 if op_type == "ReduceSum" else 1 / count
+    matrix = x if len(last_axes) == len(rows) == 1 else x.reshape(-1, count)
+    sums = op.MatMul(matrix, op.constant(np.full((count, 1), weight, np.float32)))
+    shape = (*rows, *[1] * len(last_axes)) if keepdims else rows
+    return sums if sums.shape == shape else sums.reshape(*shape)

@@ -76,8 +76,8 @@ def adjoint(
 def _flipped_kernels(w: Value) -> Value:
     # A matrix product is five times as fast as a Slice.
     reversal = np.eye(math.prod(w.shape[2:]), dtype=np.float32)[::-1]
-    rows = w.op.Reshape(w, w.op.integers(-1, len(reversal)))
-    return w.op.Reshape(w.op.MatMul(rows, w.op.constant(reversal)), w.op.integers(*w.shape))
+    rows = w.reshape(-1, len(reversal))
+    return w.op.MatMul(rows, w.op.constant(reversal)).reshape(*w.shape)
 
 
 def weight_cotangent(x: Value, dy: Value, view: Window, group: int = 1) -> Value | None:
@@ -102,11 +102,11 @@ def _depthwise_weight_gradient(x: Value, dy: Value, view: Window, group: int) ->
         return None
     fitted = view.fitted(x.shape[2:], dy.shape[2:])
     images = pad(x, (0, 0, *fitted.begins), (0, 0, *fitted.ends))
-    images = op.Reshape(images, op.integers(1, batch * channels, *images.shape[2:]))
-    kernels = op.Reshape(dy, op.integers(batch * channels, 1, *dy.shape[2:]))
+    images = images.reshape(1, batch * channels, *images.shape[2:])
+    kernels = dy.reshape(batch * channels, 1, *dy.shape[2:])
     exchanged = Window(dy.shape[2:], view.dilations, view.strides, (0, 0), (0, 0))
     products = _convolved(images, kernels, exchanged, batch * channels)
-    each = op.Reshape(products, op.integers(batch, channels, 1, *view.kernel))
+    each = products.reshape(batch, channels, 1, *view.kernel)
     return op.ReduceSum(each, op.integers(0), keepdims=0)
 
 
@@ -167,10 +167,9 @@ def _weights_in_blocks(w: Value, *, is_depthwise: bool) -> Value:
 
     The last axis has the b output channels of a block, the axis before it the input channels.
     """
-    op = w.op
     inner = w if is_depthwise else _in_blocks(w)
-    flat = op.Reshape(inner, op.integers(1, w.shape[0], w.size // w.shape[0], 1))
-    return op.Reshape(_in_blocks(flat), op.integers(*w.shape))
+    flat = inner.reshape(1, w.shape[0], w.size // w.shape[0], 1)
+    return _in_blocks(flat).reshape(*w.shape)
 
 
 def _append_blocked_node(

@@ -63,6 +63,10 @@ class Value:
         """The value in another element type; the value itself if it already has this type."""
         return self if self.elem_type == elem_type else self.op.Cast(self, to=elem_type)
 
+    def reshape(self, *shape: int) -> Value:
+        """The value in another shape, in which one length may be -1."""
+        return self.op.Reshape(self, self.op.integers(*shape))
+
     @property
     def is_float(self) -> bool:
         """Whether the element type is a float type, so that the value can have a gradient."""
@@ -115,7 +119,7 @@ class Value:
         if value.rank or self.shape[-1:] != (1,) or self.size == 1:
             return value
         if isinstance(other, Value):
-            return self.op.Reshape(other, self.op.integers(*[1] * self.rank))
+            return other.reshape(*[1] * self.rank)
         return self.op.constant(np.full([1] * self.rank, other, self.dtype))
 
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import TensorProto, helper
 
+from onnxstep.axes import reduced
 from onnxstep.blocked_convolution import has_kernels
 from onnxstep.builder import Value
 from onnxstep.graphs.tensors import HALF_TYPES
-from onnxstep.reductions import reduced
 
 # From this number of elements per image on, depthwise convolutions are faster than elementwise
 # operators (benchmarks/rules/batch_normalization.py).
@@ -65,7 +65,7 @@ def channel_axes(x: Value) -> list[int]:
 
 def per_channel(x: Value, channels: Value) -> Value:
     """Reshape ``channels`` [C] to broadcast to x [N, C, ...], with the element type of wide(x)."""
-    shaped = x.op.Reshape(channels, x.op.integers(-1, *[1] * (x.rank - 2)))
+    shaped = channels.reshape(-1, *[1] * (x.rank - 2))
     return shaped.cast(_FLOAT if x.elem_type in HALF_TYPES else x.elem_type)
 
 
@@ -93,14 +93,14 @@ def scaled(x: Value, gain: Value, shift: Value | None = None) -> Value:
     """The result of x · gain + shift, with one gain and one shift (None: 0) for each channel."""
     if not _is_depthwise_convolution_faster(x):
         return x * gain if shift is None else x * gain + shift
-    weights = x.op.Reshape(gain, x.op.integers(-1, 1, 1, 1))
-    return x.op.Conv(x, weights, shift and x.op.Reshape(shift, x.op.integers(-1)), group=x.shape[1])
+    weights = gain.reshape(-1, 1, 1, 1)
+    return x.op.Conv(x, weights, shift and shift.reshape(-1), group=x.shape[1])
 
 
 def _scale_and_shift(x: Value, mean: Value, gain: Value, shift: Value) -> Value:
     """(x - mean) · gain + shift by BatchNormalization; ``shift`` absorbs the rounding to fp16."""
     op, channels = x.op, x.shape[1]
-    gain, shift = (op.Reshape(value, op.integers(-1)) for value in (gain, shift))
+    gain, shift = (value.reshape(-1) for value in (gain, shift))
     one = np.ones(channels, np.float32)
     if x.elem_type == _FLOAT:
         return op.BatchNormalization(x, gain, shift, mean, op.constant(one), epsilon=0.0)
@@ -116,10 +116,10 @@ def product_sums(x: Value, y: Value) -> Value:
     op, (batch, channels, *space) = x.op, x.shape
     if not _is_depthwise_convolution_faster(x):
         return reduced("ReduceSum", x * y, channel_axes(x), keepdims=True)
-    images = op.Reshape(x, op.integers(1, -1, *space))
-    kernels = op.Reshape(y, op.integers(-1, 1, *space))
+    images = x.reshape(1, -1, *space)
+    kernels = y.reshape(-1, 1, *space)
     sums = op.Conv(images, kernels, group=batch * channels)
-    return op.ReduceSum(op.Reshape(sums, op.integers(batch, channels, 1, 1)), op.integers(0))
+    return op.ReduceSum(sums.reshape(batch, channels, 1, 1), op.integers(0))
 
 
 def channel_sums(x: Value) -> Value:
@@ -133,9 +133,9 @@ def channel_sums(x: Value) -> Value:
         return reduced("ReduceSum", x, channel_axes(x), keepdims=True)
     count = math.prod(space)
     share = 2.0 ** -min(round(math.log2(count)), 24)
-    planes = op.Reshape(x, op.integers(batch * channels, count))
+    planes = x.reshape(batch * channels, count)
     sums = op.MatMul(planes, op.constant(np.full((count, 1), share, np.float16)))
-    by_plane = op.Reshape(sums.cast(_FLOAT), op.integers(batch, channels, *[1] * len(space)))
+    by_plane = sums.cast(_FLOAT).reshape(batch, channels, *[1] * len(space))
     return op.ReduceSum(by_plane, op.integers(0)) * (1 / share)
 
 
@@ -153,7 +153,7 @@ def normalized(
         mean = reduced("ReduceMean", x, axes, keepdims=False)
     if variance is None:
         deviation = x - per_channel(x, mean)
-        squares = op.Reshape(product_sums(deviation, deviation), op.integers(-1))
+        squares = product_sums(deviation, deviation).reshape(-1)
         variance = squares * (x.shape[1] / x.size)
     inverse = 1.0 / op.Sqrt(per_channel(x, variance) + epsilon)
     return Normalized(x, mean, variance, inverse)
@@ -171,7 +171,7 @@ def _mean_and_variance(x: Value) -> tuple[Value, Value]:
     """
     op, (batch, channels, *space) = x.op, x.shape
     rows, count = batch * channels, math.prod(space)
-    planes = op.Reshape(x, op.integers(rows, count))
+    planes = x.reshape(rows, count)
     scale = op.constant(np.ones(count, x.dtype))
     node = helper.make_node(
         "LayerNormalization",

@@ -59,16 +59,10 @@ def _fail(message: str, code: int) -> NoReturn:
 _standard_warning = warnings.formatwarning
 
 
-def _warning_line(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    line: str | None = None,
-) -> str:
+def _warning_line(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> str:
     if issubclass(category, ModelWarning):
         return f"warning: {message}\n"
-    return _standard_warning(message, category, filename, lineno, line)
+    return _standard_warning(message, category, *where, **more)
 
 
 _CHOSEN = {

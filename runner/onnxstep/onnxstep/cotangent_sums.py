@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import TensorProto
 
+from onnxstep.axes import reduced
 from onnxstep.builder import Builder, Value
-from onnxstep.reductions import reduced
 
 # ONNX Runtime's CPU kernel of ScatterND copies the table. ScatterElements works in place but needs
 # an index for each element. ScatterElements is faster if rows are added to at most 1 / 32 of the
@@ -43,7 +43,7 @@ def unbroadcast(cotangent: Value, shape: tuple[int, ...]) -> Value:
     if not cotangent.size:
         return op.zeros(shape, cotangent.elem_type)
     if cotangent.size == math.prod(shape):
-        return op.Reshape(cotangent, op.integers(*shape))
+        return cotangent.reshape(*shape)
     leading = cotangent.rank - len(shape)
     stretched = [
         axis + leading
@@ -51,10 +51,10 @@ def unbroadcast(cotangent: Value, shape: tuple[int, ...]) -> Value:
         if length == 1 and cotangent.shape[axis + leading] != 1
     ]
     if leading and not stretched and _is_product_faster_than_reduce_sum(cotangent, leading):
-        return op.Reshape(_sum_leading_axes_by_product(cotangent, leading), op.integers(*shape))
+        return _sum_leading_axes_by_product(cotangent, leading).reshape(*shape)
     axes = [*range(leading), *stretched]
     summed = reduced("ReduceSum", cotangent, axes, keepdims=False)
-    return summed if summed.shape == shape else op.Reshape(summed, op.integers(*shape))
+    return summed if summed.shape == shape else summed.reshape(*shape)
 
 
 def _is_product_faster_than_reduce_sum(value: Value, leading: int) -> bool:
@@ -65,7 +65,7 @@ def _is_product_faster_than_reduce_sum(value: Value, leading: int) -> bool:
 def _sum_leading_axes_by_product(value: Value, leading: int) -> Value:
     op, rows = value.op, math.prod(value.shape[:leading])
     is_matrix = value.rank == 2 and leading == 1
-    matrix = value if is_matrix else op.Reshape(value, op.integers(rows, -1))
+    matrix = value if is_matrix else value.reshape(rows, -1)
     return op.MatMul(op.constant(np.ones((1, rows), np.float32)), matrix)
 
 
@@ -92,7 +92,7 @@ def _add_scattered_rows(table: Value, scattered: ScatteredRows) -> Value:
     if op.provider != "cpu" or places.size * _FEW > table.shape[0]:
         return op.ScatterND(table, places, rows, reduction="add")
     flat = [places.size, *table.shape[1:]]
-    column = op.Reshape(places, op.integers(-1, *[1] * (table.rank - 1)))
+    column = places.reshape(-1, *[1] * (table.rank - 1))
     each = op.Expand(column, op.integers(*flat))
-    rows = op.Reshape(rows, op.integers(*flat))
+    rows = rows.reshape(*flat)
     return op.ScatterElements(table, each, rows, axis=0, reduction="add")

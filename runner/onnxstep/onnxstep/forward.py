@@ -148,8 +148,13 @@ def _append_matrix_vector_product(op: Builder, node: onnx.NodeProto) -> None:
     b, y = op.values[node.input[1]], op.values[node.output[0]]
     inner = copied(node)
     inner.name = node.name or y.name
-    inner.input[1] = op.Reshape(b, op.integers(b.size, 1)).name
+    inner.input[1] = b.reshape(b.size, 1).name
     inner.output[0] = op.fresh("MatMul")
+    _append_reshaped(op, inner, y)
+
+
+def _append_reshaped(op: Builder, inner: onnx.NodeProto, y: Value) -> None:
+    """Append ``inner``, and a Reshape of its output to the value ``y`` of the model."""
     op.append(inner)
     whole = op.integers(*y.shape)
     op.append(helper.make_node("Reshape", [inner.output[0], whole.name], [y.name]))
@@ -181,14 +186,12 @@ def _append_resize_of_planes(op: Builder, node: onnx.NodeProto) -> None:
     planes = (x.shape[0] * x.shape[1], 1)
     inner = copied(node)
     inner.name = node.name or y.name
-    inner.input[0] = op.Reshape(x, op.integers(*planes, *x.shape[2:])).name
+    inner.input[0] = x.reshape(*planes, *x.shape[2:]).name
     inner.output[0] = op.fresh("Resize")
     if len(node.input) > _SIZES and not any(entry.name == "axes" for entry in node.attribute):
         sizes = op.array_of(op.values[node.input[_SIZES]])
         inner.input[_SIZES] = op.integers(*planes, *(y.shape if sizes is None else sizes)[2:]).name
-    op.append(inner)
-    whole = op.integers(*y.shape)
-    op.append(helper.make_node("Reshape", [inner.output[0], whole.name], [y.name]))
+    _append_reshaped(op, inner, y)
 
 
 def _info(value: Value) -> onnx.ValueInfoProto:

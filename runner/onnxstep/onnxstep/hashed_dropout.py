@@ -66,7 +66,7 @@ def _hash_matrix(node: Node) -> Value:
     sizes = min(splits, key=sum)
     draw = _numbers_from_run_count if op.provider == "cuda" else _draw_in_runtime
     rows, columns = split_at(draw(node, sum(sizes)), sizes, axis=0)
-    return op.Reshape(rows, op.integers(-1, 1)) * columns
+    return rows.reshape(-1, 1) * columns
 
 
 def _draw_in_runtime(node: Node, count: int) -> Value:

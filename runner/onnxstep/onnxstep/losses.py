@@ -252,7 +252,7 @@ class OwnOutput:
             )
         op, shape = output.op, output.op.integers(*output.shape)
         derivative = op.Expand(op.scalar(1.0, output.elem_type), shape)
-        return Loss(op.Reshape(output, op.integers()) if output.rank else output, derivative)
+        return Loss(output.reshape() if output.rank else output, derivative)
 
 
 def _total(value: Value) -> Value:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -23,9 +22,10 @@ from onnxstep.update import Transition, sum_of_squares
 
 # Type in which most operators compute; stored weights, loss and update are always float32.
 Precision = Literal["fp32", "fp16", "bf16"]
-TYPE_OF_PRECISION: Mapping[str, int] = MappingProxyType(
-    {"fp16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16}
-)
+TYPE_OF_PRECISION: Mapping[str, int] = {
+    "fp16": TensorProto.FLOAT16,
+    "bf16": TensorProto.BFLOAT16,
+}
 
 
 class MixedBuilder(Builder):
@@ -149,5 +149,5 @@ def _times(value: Value, factor: Value) -> Value:
 
 def all_finite(op: Builder, gradients: Mapping[str, Value]) -> Value:
     """Bool scalar: whether all gradients are finite and their global 2-norm below about 1.8e19."""
-    total = op.Reshape(sum_of_squares(op, gradients, _FLOAT), op.integers())
+    total = sum_of_squares(op, gradients, _FLOAT).reshape()
     return op.Less(total, op.scalar(np.inf, total.elem_type))

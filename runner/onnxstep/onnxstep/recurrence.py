@@ -342,7 +342,7 @@ class Directions:
 
     def as_rows(self, value: Value) -> Value:
         """Reshape [T, B, n] to rows [T·B, n]."""
-        return self._op.Reshape(value, self._op.integers(self.steps * self._batch, value.shape[-1]))
+        return value.reshape(self.steps * self._batch, value.shape[-1])
 
     def _switch_step_order(self, index: int, value: Value) -> Value:
         """Convert [T, B, n] from time order to processing order, or back."""

@@ -178,7 +178,7 @@ class TimeLayout:
     def as_states(self, value: Value) -> list[Value]:
         """Convert a time step's tensor [n, B] or [2, n, B] to states [B, n], one per direction."""
         op, (rows, batch) = self.op, value.shape[-2:]
-        flat = op.Reshape(value, op.integers(self.directions * rows, batch))
+        flat = value.reshape(self.directions * rows, batch)
         return [op.Transpose(s, perm=[1, 0]) for s in split(flat, self.directions, axis=0)]
 
     def stacked(self, values: Sequence[Value]) -> Value:

@@ -109,24 +109,23 @@ def clip_by_global_norm(
 def sum_of_squares(op: Builder, gradients: Mapping[str, Value], elem_type: int) -> Value:
     """Sum of the squares of all numbers of all gradients, as a tensor [1] of type ``elem_type``."""
     squares = [
-        op.Reshape(op.ReduceSumSquare(g.cast(elem_type), keepdims=0), op.integers(1))
-        for g in gradients.values()
+        op.ReduceSumSquare(g.cast(elem_type), keepdims=0).reshape(1) for g in gradients.values()
     ]
     return op.Sum(*squares)
 
 
 def accumulate(op: Builder, gradients: Mapping[str, Value]) -> dict[str, Transition]:
     """Sums of gradients before and after the current micro-batch, by parameter name."""
-    return {name: _summed(op, name, gradient) for name, gradient in gradients.items()}
-
-
-def _summed(op: Builder, name: str, gradient: Value) -> Transition:
-    before = op.input(f"{name}.gradient_sum", gradient.shape, gradient.elem_type)
-    return Transition(before, op.rename(before + gradient, f"{before.name}.added"), "state")
+    sums = {}
+    for name, gradient in gradients.items():
+        before = op.input(f"{name}.gradient_sum", gradient.shape, gradient.elem_type)
+        added = op.rename(before + gradient, f"{before.name}.added")
+        sums[name] = Transition(before, added, "state")
+    return sums
 
 
 def reset_to_zero(op: Builder, total: Transition) -> Transition:
     """Set the sum of gradients ``total`` to zero after the last micro-batch."""
     before = total.before
     zeros = op.Expand(op.scalar(0.0, before.elem_type), op.integers(*before.shape))
-    return Transition(before, op.rename(zeros, f"{before.name}.next"), "state")
+    return _updated(before, zeros, None, "state")

@@ -12,9 +12,9 @@ from onnx import TensorProto, helper
 
 from graph_text import model_of_text, session
 from onnxstep import StepOptions, TrainingStep, training_step
+from onnxstep.axes import reduced
 from onnxstep.graphs.tensors import declared_values
 from onnxstep.mixed_precision import TYPE_OF_PRECISION, LossScaling, MixedBuilder
-from onnxstep.reductions import reduced
 from reference_steps import Stepping, batches, convolutional, perceptron
 
 FP32, FP16, BF16 = TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16

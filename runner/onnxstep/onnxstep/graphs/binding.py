@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 import re
 import warnings
@@ -12,6 +11,7 @@ from functools import partial
 import onnx
 
 from onnxstep.errors import ModelError, ModelWarning
+from onnxstep.graphs.choices import unknown_name
 from onnxstep.graphs.folding import fold_constants, misfit
 from onnxstep.graphs.inference import infer_shapes
 from onnxstep.graphs.initial import listed_parameters, listed_state
@@ -115,7 +115,7 @@ def _check_sizes(model: onnx.ModelProto, sizes: Mapping[str, int]) -> None:
     fed = [value for value in model.graph.input if value.name not in weights]
     for name, size in sizes.items():
         if name not in names:
-            raise ModelError(f"dimension {name!r}: {_choices(name, names)}")
+            raise unknown_name("dimension", name, names)
         least = int(all(name in _dimensions(value) for value in fed))
         if type(size) is not int or not least <= size <= MAX_ELEMENTS:
             raise ModelError(f"dimension {name!r}: expected a positive integer, got {size!r}")
@@ -123,7 +123,8 @@ def _check_sizes(model: onnx.ModelProto, sizes: Mapping[str, int]) -> None:
     if missing:
         example = {name: sizes.get(name, 32) for name in names}
         raise ModelError(
-            f"dimensions without a size: {_quoted(missing)}; bind them, for example {example}"
+            f"dimensions without a size: {', '.join(map(repr, missing))}; bind them, for example "
+            f"{example}"
         )
 
 
@@ -139,17 +140,6 @@ def _make_empty_inputs_initializers(graph: onnx.GraphProto) -> None:
         shape = static_shape(value.type) or ()
         graph.input.remove(value)
         graph.initializer.append(onnx.helper.make_tensor(value.name, kind, shape, b"", raw=True))
-
-
-def _choices(name: str, names: tuple[str, ...]) -> str:
-    if not names:
-        return "the model has no symbolic dimension; leave it out"
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0)
-    return f"the model has {_quoted(names)}; did you mean {near[0]!r}?"
-
-
-def _quoted(names: Sequence[str]) -> str:
-    return ", ".join(map(repr, names))
 
 
 def _write_sizes(model: onnx.ModelProto, sizes: Mapping[str, int]) -> None:

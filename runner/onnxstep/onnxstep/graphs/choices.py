@@ -44,7 +44,8 @@ def unknown_name(kind: str, name: str, choices: Iterable[str]) -> ModelError:
     """The error for the unknown ``name``; its message lists choices and suggests the nearest."""
     names = list(choices)
     if not names:
-        return ModelError(f"{kind} {name!r} is unknown; there is nothing to choose from")
+        problem = "is unknown; there is nothing to choose from: leave it out"
+        return ModelError(f"{kind} {name!r} {problem}")
     near = get_close_matches(name, names, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     return ModelError(f"{kind} {name!r} is unknown; choices are {_listed(name, names)}{hint}")

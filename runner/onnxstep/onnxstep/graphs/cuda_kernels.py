@@ -10,7 +10,7 @@ import contextlib
 import csv
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -118,7 +118,7 @@ def computes_in(schema: defs.OpSchema, elem_type: int) -> bool:
 
     Also True without any kernel: Constant needs none, and function bodies replace other operators.
     """
-    word = _word(elem_type)
+    word = type_word(elem_type)
     types = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
     formals = [f.type_str for f in (*schema.inputs, *schema.outputs)]
     names = [name for name in formals if f"tensor({word})" in types.get(name, ())]
@@ -142,7 +142,7 @@ def _looked_up_nodes(
         for node in graph.node:
             if constant.issuperset(node.input) and node.op_type not in RANDOM:
                 constant.update(node.output)
-            elif not _is_shape_arithmetic(node, values):
+            elif not all(_is_shape(values.get(n)) for n in (*node.input, *node.output) if n):
                 yield node, _fits(node, versions, values), values
 
 
@@ -184,15 +184,12 @@ def _type_word(kind: onnx.TypeProto | None) -> str:
         return _UNKNOWN
     if kind.HasField("sequence_type"):
         return f"seq({_type_word(kind.sequence_type.elem_type)})"
-    return _word(kind.tensor_type.elem_type)
+    return type_word(kind.tensor_type.elem_type)
 
 
-def _word(elem_type: int) -> str:
+def type_word(elem_type: int) -> str:
+    """ONNX's word for an element type, such as "float16"."""
     return str(TensorProto.DataType.Name(elem_type)).lower()
-
-
-def _is_shape_arithmetic(node: onnx.NodeProto, values: _ValueTypes) -> bool:
-    return all(_is_shape(values.get(name)) for name in (*node.input, *node.output) if name)
 
 
 def _is_shape(kind: onnx.TypeProto | None) -> bool:
@@ -279,21 +276,14 @@ def _table() -> Mapping[tuple[str, str], Sequence[_Kernel]]:
     table: dict[tuple[str, str], list[_Kernel]] = {}
     with _TABLE.open(encoding="utf-8", newline="") as file:
         for row in csv.DictReader(line for line in file if not line.startswith("#")):
-            since, types = int(row["since"]), dict(_constraints(row["types"].split()))
+            since = int(row["since"])
+            entries = (entry.partition("=") for entry in row["types"].split())
+            types = {name: frozenset(words.split("|")) for name, _, words in entries}
             if row["operator"] == "ScatterND" and since >= _ADDS_SINCE:
                 types["T"] -= {"bfloat16"}
             until = int(row["until"]) if row["until"] else None
-            kernel = _Kernel(since, until, types, _constraint_names(row["formals"]))
+            inputs, _, outputs = row["formals"].partition(":")
+            names = tuple(inputs.split()), tuple(outputs.split())
+            kernel = _Kernel(since, until, types, names)
             table.setdefault((row["domain"], row["operator"]), []).append(kernel)
     return table
-
-
-def _constraints(entries: Iterable[str]) -> Iterator[tuple[str, frozenset[str]]]:
-    for entry in entries:
-        name, _, types = entry.partition("=")
-        yield name, frozenset(types.split("|"))
-
-
-def _constraint_names(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    inputs, _, outputs = text.partition(":")
-    return tuple(inputs.split()), tuple(outputs.split())

@@ -15,7 +15,7 @@ from onnx.reference import ReferenceEvaluator
 
 from onnxstep.errors import ModelWarning
 from onnxstep.graphs import contrib
-from onnxstep.graphs.control_flow import branch_nodes
+from onnxstep.graphs.functions import branch_nodes
 from onnxstep.graphs.inference import NodeInference, array_key
 from onnxstep.graphs.misinferred import is_misinferred, rewrite_misinferred
 from onnxstep.graphs.nodes import (
@@ -68,8 +68,9 @@ def fold_constants(
     if plain_sequences:
         nodes = list(behind_splits(live_nodes(nodes, outputs), values.copies))
     set_nodes(answer.graph, nodes)
-    if values.has_corrections:
-        _replace_declared_shapes(answer.graph, values.types)
+    for value in [*answer.graph.value_info, *answer.graph.output] if values.has_corrections else ():
+        if static_shape(values.types.get(value.name)) is not None:
+            value.type.CopyFrom(values.types[value.name])
     _declare_computed_types(answer.graph, values.contributed)
     return answer
 
@@ -83,14 +84,6 @@ def misfit(model: onnx.ModelProto) -> str | None:
             return f"{node_label(node)} of {', '.join(shapes)}"
         values.arrays.update(values.constant_outputs(node) or {})
     return None
-
-
-def _replace_declared_shapes(
-    graph: onnx.GraphProto, computed_types: Mapping[str, onnx.TypeProto]
-) -> None:
-    for value in [*graph.value_info, *graph.output]:
-        if static_shape(computed_types.get(value.name)) is not None:
-            value.type.CopyFrom(computed_types[value.name])
 
 
 def _declare_computed_types(

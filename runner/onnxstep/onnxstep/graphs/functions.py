@@ -1,14 +1,14 @@
-"""Inline a model's local functions, after a check of how large the graph becomes."""
+"""Inline local functions, after a check of how large the graph becomes, and branches of If."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import onnx
-from onnx import inliner
+from onnx import helper, inliner
 
 from onnxstep.errors import ModelError
-from onnxstep.graphs.nodes import nested_nodes
+from onnxstep.graphs.nodes import copied, nested_nodes, subgraphs
 from onnxstep.graphs.tensors import one_line
 
 # Nested calls multiply a graph. Exporters' files stay far below the limit. A graph at the limit
@@ -74,3 +74,34 @@ def _store_function_cost(
 
 def _call_key(node: onnx.NodeProto) -> _Key:
     return node.domain, node.op_type, node.overload
+
+
+def branch_nodes(node: onnx.NodeProto, condition: bool, number: int) -> Iterator[onnx.NodeProto]:
+    """The nodes of the branch that an If takes; they compute the If's outputs.
+
+    The branch's own values get the suffix ``number``, so that names of different branches differ.
+    """
+    name_of_branch = "then_branch" if condition else "else_branch"
+    [branch] = (attribute.g for attribute in node.attribute if attribute.name == name_of_branch)
+    local = [tensor.name for tensor in branch.initializer]
+    local += [name for child in branch.node for name in child.output if name]
+    names = {name: f"{name}/branch_{number}" for name in local}
+    for tensor in branch.initializer:
+        yield helper.make_node("Constant", [], [names[tensor.name]], value=tensor)
+    for child in branch.node:
+        copy = copied(child)
+        _rename_values(copy, names)
+        yield copy
+    for inner, outer in zip(branch.output, node.output, strict=False):
+        if outer:
+            yield helper.make_node("Identity", [names.get(inner.name, inner.name)], [outer])
+
+
+def _rename_values(node: onnx.NodeProto, new_names: Mapping[str, str]) -> None:
+    node.input[:] = [new_names.get(name, name) for name in node.input]
+    node.output[:] = [new_names.get(name, name) for name in node.output]
+    for graph in subgraphs(node):
+        for child in graph.node:
+            _rename_values(child, new_names)
+        for value in graph.output:
+            value.name = new_names.get(value.name, value.name)

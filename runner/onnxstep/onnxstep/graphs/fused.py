@@ -43,10 +43,13 @@ def unfuse(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 class _UnfusedNodes:
+    """Nodes that replace a fused node; ``wide`` is the element type of its statistics."""
+
     def __init__(self, node: onnx.NodeProto, opset: int, elem_type: int) -> None:
         self.fused_node, self.opset, self.elem_type = node, opset, elem_type
+        # Squares overflow in float16.
+        self.wide = onnx.TensorProto.FLOAT if elem_type in HALF_TYPES else elem_type
         self.nodes: list[onnx.NodeProto] = []
-        self.attributes: Mapping[str, Any] = node_attributes(node)
 
     def add_node(
         self, op_type: str, *input_names: str, output_name: str = "", **attributes: Any
@@ -58,12 +61,14 @@ class _UnfusedNodes:
     def output_name(self, index: int) -> str:
         return self.fused_node.output[index] if index < len(self.fused_node.output) else ""
 
-    def constant(self, number: float, elem_type: int) -> str:
-        dtype = helper.tensor_dtype_to_np_dtype(elem_type)
-        return self.add_node("Constant", value=numpy_helper.from_array(np.array(number, dtype)))
+    def cast(self, x: str, elem_type: int) -> str:
+        return x if self.wide == self.elem_type else self.add_node("Cast", x, to=elem_type)
 
-    def cast_if_needed(self, x: str, old_type: int, new_type: int) -> str:
-        return x if old_type == new_type else self.add_node("Cast", x, to=new_type)
+    def mean(self, x: str, output_name: str = "") -> str:
+        if self.opset < _AXES_ARE_INPUTS:
+            return self.add_node("ReduceMean", x, output_name=output_name, axes=[-1], keepdims=1)
+        axes = self.add_node("Constant", value_ints=[-1])
+        return self.add_node("ReduceMean", x, axes, output_name=output_name)
 
 
 def element_types(graph: onnx.GraphProto) -> Mapping[str, int]:
@@ -106,42 +111,19 @@ def _write_parts(parts: _UnfusedNodes) -> None:
 
     SimplifiedLayerNormalization has neither mean nor bias; its outputs are x · r · scale and r.
     """
-    x = _input_in_statistics_type(parts)
-    if parts.fused_node.op_type == "LayerNormalization":
-        mean = _mean(parts, x, parts.output_name(1))
-        _normalized(parts, parts.add_node("Sub", x, mean), place=2)
-    else:
-        _normalized(parts, x)
-
-
-def _input_in_statistics_type(parts: _UnfusedNodes) -> str:
-    return parts.cast_if_needed(parts.fused_node.input[0], parts.elem_type, _statistics_type(parts))
-
-
-def _statistics_type(parts: _UnfusedNodes) -> int:
-    # Squares overflow in float16.
-    return onnx.TensorProto.FLOAT if parts.elem_type in HALF_TYPES else parts.elem_type
-
-
-def _normalized(parts: _UnfusedNodes, x: str, place: int = 1) -> None:
-    scale, *bias = parts.fused_node.input[1:]
-    mean = _mean(parts, parts.add_node("Mul", x, x))
-    epsilon = parts.constant(parts.attributes.get("epsilon", _EPSILON), _statistics_type(parts))
-    root = parts.add_node("Sqrt", parts.add_node("Add", mean, epsilon))
-    inverse = parts.add_node("Reciprocal", root, output_name=parts.output_name(place))
-    unit = parts.cast_if_needed(
-        parts.add_node("Mul", x, inverse), _statistics_type(parts), parts.elem_type
-    )
-    output_name = parts.output_name(0)
+    node, add = parts.fused_node, parts.add_node
+    x, place = parts.cast(node.input[0], parts.wide), 1
+    if node.op_type == "LayerNormalization":
+        x, place = add("Sub", x, parts.mean(x, parts.output_name(1))), 2
+    variance = parts.mean(add("Mul", x, x))
+    number = node_attributes(node).get("epsilon", _EPSILON)
+    epsilon = np.array(number, helper.tensor_dtype_to_np_dtype(parts.wide))
+    stored = add("Constant", value=numpy_helper.from_array(epsilon))
+    root = add("Sqrt", add("Add", variance, stored))
+    inverse = add("Reciprocal", root, output_name=parts.output_name(place))
+    unit = parts.cast(add("Mul", x, inverse), parts.elem_type)
+    scale, *bias = node.input[1:]
     if any(bias):
-        parts.add_node("Add", parts.add_node("Mul", unit, scale), bias[0], output_name=output_name)
+        add("Add", add("Mul", unit, scale), bias[0], output_name=parts.output_name(0))
     else:
-        parts.add_node("Mul", unit, scale, output_name=output_name)
-
-
-def _mean(parts: _UnfusedNodes, x: str, output_name: str = "") -> str:
-    if parts.opset < _AXES_ARE_INPUTS:
-        return parts.add_node("ReduceMean", x, output_name=output_name, axes=[-1], keepdims=1)
-    return parts.add_node(
-        "ReduceMean", x, parts.add_node("Constant", value_ints=[-1]), output_name=output_name
-    )
+        add("Mul", unit, scale, output_name=parts.output_name(0))

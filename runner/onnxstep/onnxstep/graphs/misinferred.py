@@ -6,68 +6,23 @@ one-sided by default, and Einsum nodes that broadcast a label of length 1.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import onnx
+from numpy.typing import NDArray
 from onnx import helper
 
 from onnxstep.graphs.nodes import constant_node, copied, is_standard, node_attributes
 
 Shape = tuple[int, ...]
+Numbers = NDArray[np.int64]
 _POOLS = frozenset({"AveragePool", "LpPool", "MaxPool"})
 _COUNTED_RIGHT = 22
 _BATCH_AND_CHANNELS = 2
 _GIVEN, _LOWER = b"NOTSET", b"SAME_LOWER"
 _SAME = (b"SAME_UPPER", _LOWER)
-
-
-@dataclass(frozen=True)
-class _PoolingAxis:
-    input_length: int
-    dilated_window_length: int
-    stride: int
-    begin_padding: int
-    end_padding: int
-
-    @property
-    def _free(self) -> int:
-        return (
-            self.input_length + self.begin_padding + self.end_padding - self.dilated_window_length
-        )
-
-    @property
-    def window_count(self) -> int:
-        counted = -(-self._free // self.stride) + 1
-        return counted - 1 if self.has_window_in_padding else counted
-
-    @property
-    def has_window_in_padding(self) -> bool:
-        """Whether ``ceil_mode`` would start the last window after the input's last element."""
-        return -(-self._free // self.stride) * self.stride >= self.input_length + self.begin_padding
-
-    @property
-    def needs_ceil_mode(self) -> bool:
-        """Whether the last window exists only because of ``ceil_mode``."""
-        return not self.has_window_in_padding and self._free % self.stride != 0
-
-    def with_auto_pad(self, auto_pad: bytes, undilated_length: int) -> _PoolingAxis:
-        # As in ONNX Runtime 1.31, the pads ignore dilation.
-        if auto_pad not in _SAME:
-            return replace(self, begin_padding=0, end_padding=0)
-        steps = (self.input_length - 1) // self.stride
-        missing = steps * self.stride + undilated_length - self.input_length
-        # A negative number is rounded towards zero: windows then begin after the first element.
-        begin = int((missing + (auto_pad == _LOWER)) / 2)
-        return replace(self, begin_padding=begin, end_padding=missing - begin)
-
-    @property
-    def exact_end_padding(self) -> int:
-        """End padding up to the last window's end; negative if windows omit the last elements."""
-        covered = (self.window_count - 1) * self.stride + self.dilated_window_length
-        return covered - self.input_length - self.begin_padding
 
 
 def is_misinferred(node: onnx.NodeProto, opset: int) -> bool:
@@ -133,33 +88,65 @@ def _axis_labels(term: str, rank: int) -> list[str]:
 
 def _pool_with_explicit_pads(node: onnx.NodeProto, shape: Sequence[int]) -> list[onnx.NodeProto]:
     attributes = node_attributes(node)
-    axes = _pooling_axes(attributes, shape[_BATCH_AND_CHANNELS:])
-    rounds_up = bool(attributes.get("ceil_mode")) and any(axis.needs_ceil_mode for axis in axes)
-    begins = [axis.begin_padding for axis in axes]
-    ends = [
-        axis.exact_end_padding if rounds_up and axis.has_window_in_padding else axis.end_padding
-        for axis in axes
-    ]
-    cuts = any(pad < 0 for pad in (*begins, *ends))
-    # A Slice replaces negative pads, but would change the indices of maxima.
-    if not axes or (cuts and any(node.output[1:])):
+    space = np.array(shape[_BATCH_AND_CHANNELS:], np.int64)
+    numbers = _window_numbers(attributes, len(space))
+    if numbers is None or not len(space):
         return [node]
-    pads = [max(pad, 0) for pad in (*begins, *ends)]
-    attributes["pads"] = pads
+    kernel, strides, dilations, begins, ends = numbers
+    reach = dilations * (kernel - 1) + 1
+    padding = attributes.get("auto_pad", _GIVEN)
+    if padding != _GIVEN:
+        begins, ends = _automatic_pads(space, kernel, strides, padding)
+    steps = -(-(space + begins + ends - reach) // strides)
+    # Whether ``ceil_mode`` would start the last window after the input's last element.
+    surplus = steps * strides >= space + begins
+    is_ragged = (space + begins + ends - reach) % strides != 0
+    rounds_up = bool(attributes.get("ceil_mode")) and bool((is_ragged & ~surplus).any())
+    if rounds_up:
+        # Pad up to the end of the last window; negative if windows omit the last elements.
+        ends = np.where(surplus, (steps - 1) * strides + reach - space - begins, ends)
+    pads = np.concatenate([begins, ends])
+    # A Slice replaces negative pads, but would change the indices of maxima.
+    cuts = bool((pads < 0).any())
+    if cuts and any(node.output[1:]):
+        return [node]
+    attributes["pads"] = np.maximum(pads, 0).tolist()
     for name in ("auto_pad", *(() if rounds_up else ("ceil_mode",))):
         attributes.pop(name, None)
-    stops = [axis.input_length + min(end, 0) for axis, end in zip(axes, ends, strict=True)]
+    stops = space + np.minimum(ends, 0)
     cutting, source = _crop_spatial_axes(node, begins, stops) if cuts else ([], node.input[0])
     pool = helper.make_node(node.op_type, [source], node.output, name=node.name, **attributes)
     return [*cutting, pool]
 
 
+def _window_numbers(attributes: Mapping[str, Any], rank: int) -> list[Numbers] | None:
+    """Kernel, strides, dilations, begins and ends of a pooling node; None if these do not fit."""
+    pads = attributes.get("pads") or [0] * 2 * rank
+    strides, dilations = (attributes.get(name) or [1] * rank for name in ("strides", "dilations"))
+    kernel = attributes.get("kernel_shape", ())
+    numbers = [kernel, strides, dilations, pads[: len(pads) // 2], pads[len(pads) // 2 :]]
+    fits = all(len(each) == rank for each in numbers) and min(strides, default=1) >= 1
+    return [np.array(each, np.int64) for each in numbers] if fits else None
+
+
+def _automatic_pads(
+    space: Numbers, kernel: Numbers, strides: Numbers, auto_pad: bytes
+) -> tuple[Numbers, Numbers]:
+    # As in ONNX Runtime 1.31, the pads ignore dilation.
+    if auto_pad not in _SAME:
+        return np.zeros_like(space), np.zeros_like(space)
+    missing = (space - 1) // strides * strides + kernel - space
+    # A negative number is rounded towards zero: windows then begin after the first element.
+    begins = np.trunc((missing + (auto_pad == _LOWER)) / 2).astype(np.int64)
+    return begins, missing - begins
+
+
 def _crop_spatial_axes(
-    node: onnx.NodeProto, begin_pads: Sequence[int], end_indices: Sequence[int]
+    node: onnx.NodeProto, begin_pads: Numbers, end_indices: Numbers
 ) -> tuple[list[onnx.NodeProto], str]:
     name = f"{node.output[0]}/pooled"
     bounds = {
-        "starts": [max(-begin, 0) for begin in begin_pads],
+        "starts": np.maximum(-begin_pads, 0),
         "ends": end_indices,
         "axes": range(_BATCH_AND_CHANNELS, _BATCH_AND_CHANNELS + len(end_indices)),
     }
@@ -169,27 +156,3 @@ def _crop_spatial_axes(
     ]
     inputs = [node.input[0], *(constant.output[0] for constant in constants)]
     return [*constants, helper.make_node("Slice", inputs, [name], name=name)], name
-
-
-def _pooling_axes(attributes: dict[str, Any], spatial_lengths: Sequence[int]) -> list[_PoolingAxis]:
-    rank, kernel = len(spatial_lengths), attributes.get("kernel_shape", ())
-    pads = attributes.get("pads") or [0] * 2 * rank
-    strides, dilations = (attributes.get(name) or [1] * rank for name in ("strides", "dilations"))
-    if {len(kernel), len(strides), len(dilations), len(pads) // 2} != {rank}:
-        return []
-    if min(strides, default=1) < 1:
-        return []
-    axes = [
-        _PoolingAxis(
-            spatial_lengths[i],
-            dilations[i] * (kernel[i] - 1) + 1,
-            strides[i],
-            pads[i],
-            pads[rank + i],
-        )
-        for i in range(rank)
-    ]
-    padding = attributes.get("auto_pad", _GIVEN)
-    if padding == _GIVEN:
-        return axes
-    return [axis.with_auto_pad(padding, size) for axis, size in zip(axes, kernel, strict=True)]

@@ -7,8 +7,7 @@ without a CUDA kernel for bf16 compute in fp32, too.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -19,15 +18,11 @@ from onnx import TensorProto, helper, numpy_helper
 from onnxstep.errors import ModelError
 from onnxstep.graphs.binding import bind_dimensions
 from onnxstep.graphs.contrib import DOMAIN
-from onnxstep.graphs.cuda_kernels import computes_in, schema_of
-from onnxstep.graphs.nodes import copied, live_nodes
+from onnxstep.graphs.cuda_kernels import computes_in, schema_of, type_word
+from onnxstep.graphs.nodes import constant_value, copied, live_nodes
 from onnxstep.graphs.parameters import parameters, state
 from onnxstep.graphs.tensors import declared_values
 
-_TYPE_NAMES: dict[int, str] = {
-    TensorProto.FLOAT16: "tensor(float16)",
-    TensorProto.BFLOAT16: "tensor(bfloat16)",
-}
 # Operators that stay fp32. Sums of many terms, powers and exponentials exceed fp16's maximum of
 # 65504, and coordinates need more than 11 bits. Frameworks with autocasting keep similar operators
 # in fp32.
@@ -47,9 +42,6 @@ WIDE_IN_TRAINING = WIDE | {
     "ReduceLogSum", "ReduceMean", "Sinh", "Softmax", "SoftmaxCrossEntropyLoss", "Softplus", "Sqrt",
     "Tan",
 }  # fmt: skip
-# For training, inputs from this index on stay fp32: a batch is normalized in half precision, by
-# parameters and statistics in fp32, as in PyTorch's autocast.
-_WIDE_IN_TRAINING_FROM: Mapping[str, int] = MappingProxyType({"BatchNormalization": 1})
 # ONNX Runtime's operators, without a schema in onnx, whose float inputs and outputs may all be half
 # (ContribOperators.md). CUDA's attention with a cache supports only half types.
 _CONTRIBUTED = frozenset(
@@ -66,32 +58,26 @@ def allowed_inputs(
     node: onnx.NodeProto, schema: onnx.defs.OpSchema | None, half: int
 ) -> list[bool]:
     """For each input, whether its node accepts ``half``; all False for an unknown operator."""
-    formals = () if schema is None else schema.inputs
-    return _half_allowed_flags(node, formals, schema, half, len(node.input))
+    return _half_allowed_flags(node, schema, half, "inputs", len(node.input))
 
 
 def allowed_outputs(
     node: onnx.NodeProto, schema: onnx.defs.OpSchema | None, half: int
 ) -> list[bool]:
     """For each output of the node, whether its operator can return the type ``half``."""
-    formals = () if schema is None else schema.outputs
-    return _half_allowed_flags(node, formals, schema, half, len(node.output))
+    return _half_allowed_flags(node, schema, half, "outputs", len(node.output))
 
 
 def _half_allowed_flags(
-    node: onnx.NodeProto,
-    formals: Sequence[onnx.defs.OpSchema.FormalParameter],
-    schema: onnx.defs.OpSchema | None,
-    half: int,
-    count: int,
+    node: onnx.NodeProto, schema: onnx.defs.OpSchema | None, half: int, side: str, count: int
 ) -> list[bool]:
     if schema is None:
         return [node.domain == DOMAIN and node.op_type in _CONTRIBUTED] * count
     types = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
-    word = _TYPE_NAMES[half]
     if half == TensorProto.BFLOAT16 and not computes_in(schema, half):
         return [False] * count
-    flags = [word in types.get(formal.type_str, [formal.type_str]) for formal in formals]
+    kinds = [types.get(formal.type_str, [formal.type_str]) for formal in getattr(schema, side)]
+    flags = [f"tensor({type_word(half)})" in kind for kind in kinds]
     # The last formal parameter applies to all further inputs or outputs.
     return [bool(flags) and flags[min(place, len(flags) - 1)] for place in range(count)]
 
@@ -112,7 +98,7 @@ _MADE_OF_TENSOR = frozenset({"Constant", "ConstantOfShape"})
 def in_half_precision(
     model: onnx.ModelProto,
     elem_type: int,
-    cache: Mapping[str, str] = MappingProxyType({}),
+    cache: Mapping[str, str] = {},
     scales: Collection[str] = (),
 ) -> onnx.ModelProto:
     """Convert a model with bound dimensions for inference in fp16 or bf16.
@@ -122,12 +108,8 @@ def in_half_precision(
     Constants beyond the type's range are clipped. Raises ModelError for branches or loops.
     """
     weights = {tensor.name for tensor in (*parameters(model), *state(model))}
-    halved = weights | {*scales, *cache}
-    ends = frozenset(cache.values())
-    return _rewritten(
-        model,
-        _HalfPrecisionRewriting(model, elem_type, WIDE, halved_inputs=halved, half_outputs=ends),
-    )
+    rewriting = _HalfPrecisionRewriting(model, elem_type, half_outputs={*cache.values()})
+    return rewriting.rewritten(halved_inputs=weights | {*scales, *cache})
 
 
 def in_mixed_precision(
@@ -138,56 +120,32 @@ def in_mixed_precision(
     ``masters`` names the weights and running statistics, which stay fp32; a step casts each of them
     once. Raises ModelError for branches or loops.
     """
-    rewriting = _HalfPrecisionRewriting(
-        model,
-        elem_type,
-        WIDE_IN_TRAINING,
-        fp32_initializers=masters,
-        first_wide_inputs=_WIDE_IN_TRAINING_FROM,
-    )
-    return _rewritten(model, rewriting)
-
-
-def _rewritten(model: onnx.ModelProto, rewriting: _HalfPrecisionRewriting) -> onnx.ModelProto:
-    half = copied(model)
-    graph = half.graph
-    del graph.node[:], graph.value_info[:], graph.initializer[:]
-    rewriting.declare_inputs_and_outputs(graph)
-    for node in model.graph.node:
-        rewriting.append_with_casts(node)
-    rewriting.cast_outputs_to_fp32()
-    graph.node.extend(rewriting.nodes)
-    graph.initializer.extend(rewriting.initializers())
-    return bind_dimensions(half, {})
+    return _HalfPrecisionRewriting(model, elem_type, masters).rewritten()
 
 
 class _HalfPrecisionRewriting:
     """Rewrites the nodes of a graph one by one in half precision, with casts between the types.
 
-    ``first_wide_inputs`` has for some operators the input index from which on inputs stay fp32.
+    ``masters`` names the fp32 initializers of a graph for training; None means inference.
     """
 
     def __init__(
         self,
         model: onnx.ModelProto,
         elem_type: int,
-        wide_operators: Collection[str],
-        *,
-        halved_inputs: Collection[str] = (),
+        masters: Collection[str] | None = None,
         half_outputs: Collection[str] = (),
-        fp32_initializers: Collection[str] = (),
-        first_wide_inputs: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
-        self._wide, self._halved, self._masters = wide_operators, halved_inputs, fp32_initializers
-        self._half_outputs, self._wide_inputs = half_outputs, first_wide_inputs
-        self.nodes: list[onnx.NodeProto] = []
+        self._training, self._masters = masters is not None, masters or ()
+        self._half_outputs = half_outputs
+        self._nodes: list[onnx.NodeProto] = []
         self._half = elem_type
-        self._suffix = "_" + TensorProto.DataType.Name(elem_type).lower()
+        self._suffix = "_" + type_word(elem_type)
         self._model = model
         self._versions = {opset.domain: opset.version for opset in model.opset_import}
         floats = {t.name: t for t in model.graph.initializer if t.data_type == _FLOAT}
         self._convertible_floats = {
-            name: floats[name] for name in floats if name not in fp32_initializers
+            name: floats[name] for name in floats if name not in self._masters
         }
         self._outputs = {output.name for output in model.graph.output} - {*half_outputs}
         self._angles = _angles_without_float_inputs(model.graph)
@@ -198,28 +156,48 @@ class _HalfPrecisionRewriting:
             if value.type.tensor_type.elem_type == _FLOAT
         }
         self._names_by_type: dict[str, dict[int, str]] = {
-            name: {_FLOAT: name} for name in floats if name in fp32_initializers
+            name: {_FLOAT: name} for name in floats if name in self._masters
         }
         self._converted_initializers: dict[str, onnx.TensorProto] = {}
 
-    def declare_inputs_and_outputs(self, graph: onnx.GraphProto) -> None:
+    def rewritten(self, halved_inputs: Collection[str] = ()) -> onnx.ModelProto:
+        """The model in half precision; the float inputs in ``halved_inputs`` become half, too."""
+        half = copied(self._model)
+        graph = half.graph
+        del graph.node[:], graph.value_info[:], graph.initializer[:]
+        self._declare_inputs_and_outputs(graph, halved_inputs)
+        for node in self._model.graph.node:
+            self._append_with_casts(node)
+        self._cast_outputs_to_fp32()
+        graph.node.extend(self._nodes)
+        graph.initializer.extend(self._converted_initializers.values())
+        tensors = self._model.graph.initializer
+        graph.initializer.extend(t for t in tensors if t.name not in self._convertible_floats)
+        return bind_dimensions(half, {})
+
+    def _declare_inputs_and_outputs(
+        self, graph: onnx.GraphProto, halved_inputs: Collection[str]
+    ) -> None:
         for value in graph.input:
             if value.name in self._floats:
-                kind = self._half if value.name in self._halved else _FLOAT
+                kind = self._half if value.name in halved_inputs else _FLOAT
                 value.type.tensor_type.elem_type = kind
                 self._names_by_type[value.name] = {kind: value.name}
         for value in graph.output:
             if value.name in self._half_outputs:
                 value.type.tensor_type.elem_type = self._half
 
-    def append_with_casts(self, node: onnx.NodeProto) -> None:
+    def _append_with_casts(self, node: onnx.NodeProto) -> None:
         if any(a.HasField("g") or a.graphs for a in node.attribute):
             raise ModelError(
                 f"half precision: expected a graph without branches and loops, got {node.op_type!r}"
                 f" {node.name!r}: unroll it in the export, or measure this model in fp32"
             )
         schema, stays = schema_of(node, self._versions), self._must_compute_in_fp32(node)
-        halves = self._wide_inputs.get(node.op_type, len(node.input))
+        # As in PyTorch's autocast, training normalizes a batch in half precision, by parameters and
+        # statistics in fp32.
+        is_normalized = self._training and node.op_type == "BatchNormalization"
+        halves = 1 if is_normalized else len(node.input)
         takes = [
             not stays and allowed and place < halves
             for place, allowed in enumerate(allowed_inputs(node, schema, self._half))
@@ -236,19 +214,13 @@ class _HalfPrecisionRewriting:
             self._write(name, self._half if halved else _FLOAT)
             for name, halved in zip(node.output, gives, strict=True)
         ]
-        self.nodes.append(new)
+        self._nodes.append(new)
 
-    def cast_outputs_to_fp32(self) -> None:
+    def _cast_outputs_to_fp32(self) -> None:
         for value in self._model.graph.output:
             versions = self._names_by_type.get(value.name, {})
             if value.name in self._floats & self._outputs and value.name not in versions.values():
                 self._cast(versions[self._half], value.name, _FLOAT)
-
-    def initializers(self) -> Iterator[onnx.TensorProto]:
-        yield from self._converted_initializers.values()
-        for tensor in self._model.graph.initializer:
-            if tensor.name not in self._convertible_floats:
-                yield tensor
 
     def _must_compute_in_fp32(self, node: onnx.NodeProto) -> bool:
         looks_up = node.op_type in _LOOKUPS and node.input[0] in self._masters
@@ -257,7 +229,8 @@ class _HalfPrecisionRewriting:
         is_scatter = node.op_type in ("ScatterElements", "ScatterND")
         # ONNX Runtime's CPU provider cannot add, multiply or compare fp16 numbers in a scatter.
         reduces = is_scatter and any(a.s not in (b"", b"none") for a in node.attribute)
-        return node.op_type in self._wide or looks_up or of_angles or typed or reduces
+        wide = WIDE_IN_TRAINING if self._training else WIDE
+        return node.op_type in wide or looks_up or of_angles or typed or reduces
 
     def _convert_once(self, name: str, kind: int) -> str:
         """Convert the float value ``name`` to ``kind``, unless it was converted before.
@@ -291,7 +264,7 @@ class _HalfPrecisionRewriting:
 
     def _cast(self, source: str, target: str, kind: int) -> None:
         name = f"{target}_cast" if target in self._named else target
-        self.nodes.append(helper.make_node("Cast", [source], [target], name=name, to=kind))
+        self._nodes.append(helper.make_node("Cast", [source], [target], name=name, to=kind))
 
 
 def _angles_without_float_inputs(graph: onnx.GraphProto) -> set[str]:
@@ -311,20 +284,16 @@ def _retype(node: onnx.NodeProto, half: int) -> None:
             if attribute.name == "to" and attribute.i == _FLOAT:
                 attribute.i = half
     elif node.op_type in _MADE_OF_TENSOR:
-        value = _fp32_constant_value(node)
-        if value is not None:
+        value = constant_value(node) if node.op_type == "Constant" else _fill_value(node)
+        if value is not None and value.dtype == np.float32:
             del node.attribute[:]
             node.attribute.append(helper.make_attribute("value", _half_tensor(value, "", half)))
 
 
-def _fp32_constant_value(node: onnx.NodeProto) -> NDArray[Any] | None:
-    for attribute in node.attribute:
-        if attribute.name == "value" and attribute.t.data_type == _FLOAT:
-            return numpy_helper.to_array(attribute.t)
-        if attribute.name in ("value_float", "value_floats"):
-            return np.asarray(helper.get_attribute_value(attribute), np.float32)
-    says_nothing = node.op_type == "ConstantOfShape" and not node.attribute
-    return np.zeros(1, np.float32) if says_nothing else None
+def _fill_value(node: onnx.NodeProto) -> NDArray[Any]:
+    """The value with which a ConstantOfShape fills its output."""
+    tensors = (attribute.t for attribute in node.attribute)
+    return next(map(numpy_helper.to_array, tensors), np.zeros(1, np.float32))
 
 
 def _stored_as(tensor: onnx.TensorProto, name: str, kind: int) -> onnx.TensorProto:

@@ -33,16 +33,19 @@ def note_sequence(
 
     New nodes split a tensor into parts. Raises LookupError if the tensors cannot be determined.
     """
-    [sequence], tensors_in = node.output, list(node.input)
-    if node.op_type == "SplitToSequence":
-        lengths = _lengths(node, types, arrays)
-        sequences[sequence] = [f"{sequence}/part_{number}" for number in range(len(lengths))]
-        drops = len(tensors_in) == 1 and not node_attributes(node).get("keepdims", 1)
-        cut = parts(tensors_in[0], _axis(node), lengths, sequences[sequence], sequence, drops=drops)
-        cut[1].name = node.name
-        return cut
-    sequences[sequence] = tensors_in
-    return []
+    [sequence], x = node.output, node.input[0]
+    if node.op_type == "SequenceConstruct":
+        sequences[sequence] = list(node.input)
+        return []
+    lengths, axis = _lengths(node, types, arrays), _axis(node)
+    names = [f"{sequence}/part_{number}" for number in range(len(lengths))]
+    sequences[sequence] = names
+    drops = len(node.input) == 1 and not node_attributes(node).get("keepdims", 1)
+    cut = [f"{name}/kept" for name in names] if drops else names
+    whole, along = f"{sequence}/lengths", f"{sequence}/axis"
+    split = helper.make_node("Split", [x, whole], cut, name=node.name, domain="", axis=axis)
+    nodes = [constant_node(whole, np.array(lengths, np.int64)), split]
+    return [*nodes, *_on_axis("Squeeze", cut, names, axis, along)] if drops else nodes
 
 
 def plain_reader(
@@ -55,29 +58,19 @@ def plain_reader(
         return [helper.make_node("Identity", [tensor], [output], domain="")]
     nodes, axis = [], _axis(node)
     if node_attributes(node).get("new_axis", 0):
-        tensors = [f"{output}/{number}" for number in range(len(tensors))]
-        nodes = expanded(sequences[node.input[0]], axis, tensors)
+        names = [f"{output}/{number}" for number in range(len(tensors))]
+        nodes = _on_axis("Unsqueeze", tensors, names, axis, f"{names[0]}/axis")
+        tensors = names
     return [*nodes, helper.make_node("Concat", tensors, [output], name=node.name, axis=axis)]
 
 
-def parts(
-    x: str, axis: int, lengths: list[int], names: list[str], whole: str, *, drops: bool
+def _on_axis(
+    op_type: str, tensors: list[str], names: list[str], axis: int, axis_name: str
 ) -> list[onnx.NodeProto]:
-    """Nodes that split ``x`` along ``axis`` into parts with these ``lengths`` and ``names``.
-
-    ``drops`` removes the axis of parts of length 1. Names of constants start with ``whole``.
-    """
-    lengths_name, along = f"{whole}/lengths", f"{whole}/axis"
-    cut = [f"{name}/kept" for name in names] if drops else names
-    nodes = [
-        constant_node(lengths_name, np.array(lengths, np.int64)),
-        helper.make_node("Split", [x, lengths_name], cut, domain="", axis=axis),
-    ]
-    if not drops:
-        return nodes
-    squeezed = zip(cut, names, strict=True)
-    drop = (helper.make_node("Squeeze", [wide, along], [name]) for wide, name in squeezed)
-    return [*nodes, constant_node(along, np.array([axis], np.int64)), *drop]
+    """Nodes that remove or insert an ``axis`` of length 1, and the constant ``axis_name``."""
+    pairs = zip(tensors, names, strict=True)
+    nodes = (helper.make_node(op_type, [tensor, axis_name], [name]) for tensor, name in pairs)
+    return [constant_node(axis_name, np.array([axis], np.int64)), *nodes]
 
 
 def behind_splits(nodes: list[onnx.NodeProto], copies: set[str]) -> Iterator[onnx.NodeProto]:
@@ -98,14 +91,6 @@ def behind_splits(nodes: list[onnx.NodeProto], copies: set[str]) -> Iterator[onn
         if node.op_type == "Split":
             readers = [reader for name in node.output for reader in moved.get(name, ())]
             yield from sorted(readers, key=lambda reader: order[reader.output[0]])
-
-
-def expanded(tensors: list[str], axis: int, names: list[str]) -> list[onnx.NodeProto]:
-    """Nodes that insert an ``axis`` of length 1 into each tensor and call the results ``names``."""
-    along = f"{names[0]}/axis"
-    pairs = zip(tensors, names, strict=True)
-    wide = (helper.make_node("Unsqueeze", [tensor, along], [name]) for tensor, name in pairs)
-    return [constant_node(along, np.array([axis], np.int64)), *wide]
 
 
 def _lengths(

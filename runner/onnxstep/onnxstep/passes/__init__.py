@@ -6,18 +6,21 @@ backward pass is built, ``recompute`` saves memory and ``close_model`` removes u
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
 import onnx
+from onnx import helper
 
+from onnxstep import blocked_convolution, hashed_dropout, unrolled_lstm
+from onnxstep.builder import Builder, Value
 from onnxstep.forward import Forward
 from onnxstep.graphs.importer_quirks import without_zero_biases
-from onnxstep.hashed_dropout import counted_runs
+from onnxstep.graphs.nodes import is_standard
 from onnxstep.passes.canonicalize import bind, canonicalize, expand
-from onnxstep.passes.lowering import replace_slow_nodes
 from onnxstep.passes.training_mode import train_on_batches
+from onnxstep.registry import Node
 
 ModelPass = Callable[[onnx.ModelProto], onnx.ModelProto]
 
@@ -51,8 +54,35 @@ def lower(
 ) -> Forward:
     """Convert BatchNormalization to training form, and replace slow nodes by faster nodes.
 
-    The arguments are those of ``train_on_batches`` and ``replace_slow_nodes``.
+    The arguments are those of ``train_on_batches`` and ``_replace_slow_nodes``.
     """
     trained = train_on_batches(forward, carried, frozen)
-    replace_slow_nodes(trained.op, resumable)
-    return replace(trained, moves=(*trained.moves, *counted_runs(trained.op)))
+    _replace_slow_nodes(trained.op, resumable)
+    return replace(trained, moves=(*trained.moves, *hashed_dropout.counted_runs(trained.op)))
+
+
+# Each function emits the outputs of a node. An output is None if nothing reads it. If the function
+# returns no outputs, the node stays.
+_FASTER: Mapping[str, Callable[[Node], Sequence[Value | None]]] = {
+    "Conv": blocked_convolution.forward,
+    "LSTM": unrolled_lstm.unroll,
+    "Dropout": hashed_dropout.forward,
+}
+
+
+def _replace_slow_nodes(op: Builder, resumable: bool) -> None:
+    """Replace convolutions, LSTMs and Dropout in ``op`` if faster operators are available.
+
+    ``resumable`` keeps Dropout except on CUDA, so that an interruption does not change the masks.
+    """
+    for op_type, emit in _FASTER.items():
+        if resumable and op_type == "Dropout" and op.provider != "cuda":
+            continue
+        nodes, op.nodes = op.nodes, []
+        for proto in nodes:
+            outputs = emit(Node(op, proto, frozenset())) if is_standard(proto, op_type) else ()
+            for name, value in zip(proto.output, outputs, strict=False):
+                if name and value is not None:
+                    op.append(helper.make_node("Identity", [value.name], [name]))
+            if not outputs:
+                op.nodes.append(proto)

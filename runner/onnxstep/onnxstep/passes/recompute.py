@@ -10,6 +10,7 @@ import bisect
 import itertools
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Literal
 
 import onnx
@@ -179,8 +180,7 @@ class _LazyRecomputation:
         copy.output[:] = [self._op.fresh(node.op_type) if name else "" for name in node.output]
         for old, new in zip(node.output, copy.output, strict=True):
             if old:
-                value = self._op.values[old]
-                self._op.values[new] = Value(self._op, new, value.shape, value.elem_type)
+                self._op.values[new] = replace(self._op.values[old], name=new)
         return self._op.append(copy)
 
     def _after(self, name: str, segment: int) -> str:

@@ -106,11 +106,11 @@ def train_on_batches(
         else:
             _append_in_inference_form(op, proto)
             differentiated.append(proto)
-    moves = (
-        _transition_to_next_step(op, name, latest[name], carried)
-        for name in latest
-        if name not in outputs
-    )
+    moves = []
+    for name in [name for name in latest if name not in outputs]:
+        first: First = "model" if name in carried else 0.0
+        after = op.rename(latest[name], f"{name}.next")
+        moves.append(Transition(op.values[name], after, "state", first))
     return replace(forward, nodes=tuple(differentiated), moves=tuple(moves))
 
 
@@ -204,13 +204,6 @@ def _moved(old: Value, batch: Value, momentum: Value | float) -> Value:
     if isinstance(momentum, Value):
         momentum = momentum.cast(old.elem_type)
     return old * momentum + batch.cast(old.elem_type) * (1 - momentum)
-
-
-def _transition_to_next_step(
-    op: Builder, name: str, after: Value, carried: Collection[str]
-) -> Transition:
-    first: First = "model" if name in carried else 0.0
-    return Transition(op.values[name], op.rename(after, f"{name}.next"), "state", first)
 
 
 def _require_carried(proto: onnx.NodeProto, names: list[str], carried: Collection[str]) -> None:

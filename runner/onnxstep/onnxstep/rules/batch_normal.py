@@ -106,5 +106,5 @@ def _multiply_channels(gradient: Value, factor: Value) -> Value:
 
 
 def _reshape_and_cast_like(like: Value, cotangent: Value) -> Value:
-    reshaped = cotangent.op.Reshape(cotangent, cotangent.op.integers(*like.shape))
+    reshaped = cotangent.reshape(*like.shape)
     return reshaped.cast(like.elem_type)

@@ -10,11 +10,10 @@ import itertools
 import math
 
 from onnxstep import blocked_convolution as blocked
-from onnxstep.axes import pad
+from onnxstep.axes import pad, reduced
 from onnxstep.builder import Builder, Value
 from onnxstep.channels import channel_axes, wide
 from onnxstep.errors import ModelError
-from onnxstep.reductions import reduced
 from onnxstep.registry import Cotangents, Node, gradient, refused
 from onnxstep.windows import (
     Window,
@@ -44,7 +43,7 @@ def conv(op: Builder, node: Node, dy: Value) -> Cotangents:
     # multiplies W and dW.
     dy, factor = op.factors.get(dy.name, (dy, None))
     if factor is not None:
-        factor = op.Reshape(factor, op.integers(-1, *[1] * (w.rank - 1))).cast(w.elem_type)
+        factor = factor.reshape(-1, *[1] * (w.rank - 1)).cast(w.elem_type)
     kernels = w if factor is None else w * factor
     dx = input_cotangent(x, kernels, dy, view, group) if node.wants(0) else None
     dw = weight_cotangent(op, x, w, dy, view, group) if node.wants(1) else None
@@ -111,16 +110,16 @@ def _pointwise_weight_cotangent(op: Builder, x: Value, w: Value, dy: Value) -> V
     # Take a product for each example, or one product with channels first if that moves fewer
     # elements.
     if channels * wide < (channels + wide) * positions:
-        rows = op.Reshape(dy, op.integers(batch, wide, positions))
-        columns = op.Reshape(x, op.integers(batch, channels, positions))
+        rows = dy.reshape(batch, wide, positions)
+        columns = x.reshape(batch, channels, positions)
         products = op.MatMul(rows, op.Transpose(columns, perm=[0, 2, 1]))
         dw = op.ReduceSum(products, op.integers(0), keepdims=0)
     else:
         first = [1, 0, *range(2, x.rank)]
-        rows = op.Reshape(op.Transpose(dy, perm=first), op.integers(wide, batch * positions))
-        columns = op.Reshape(op.Transpose(x, perm=first), op.integers(channels, batch * positions))
+        rows = op.Transpose(dy, perm=first).reshape(wide, batch * positions)
+        columns = op.Transpose(x, perm=first).reshape(channels, batch * positions)
         dw = op.Gemm(rows, columns, transB=1)
-    return op.Reshape(dw, op.integers(*w.shape))
+    return dw.reshape(*w.shape)
 
 
 def by_elements(op: Builder, x: Value, w: Value, dy: Value, view: Window) -> Value:
@@ -133,16 +132,16 @@ def by_elements(op: Builder, x: Value, w: Value, dy: Value, view: Window) -> Val
     padded = pad(x, [0, 0, *fitted.begins], [0, 0, *fitted.ends])
     space = range(2, x.rank)
     by_channel, maps = (op.Transpose(value, perm=[1, 0, *space]) for value in (padded, dy))
-    maps = op.Reshape(maps, op.integers(dy.shape[1], -1))
+    maps = maps.reshape(dy.shape[1], -1)
     products = []
     for element in itertools.product(*map(range, view.kernel)):
         starts = [place * dilation for place, dilation in zip(element, view.dilations, strict=True)]
         steps = zip(starts, dy.shape[2:], view.strides, strict=True)
         ends = [start + (count - 1) * stride + 1 for start, count, stride in steps]
         bounds = [op.integers(*values) for values in (starts, ends, space, view.strides)]
-        met = op.Reshape(op.Slice(by_channel, *bounds), op.integers(x.shape[1], -1))
+        met = op.Slice(by_channel, *bounds).reshape(x.shape[1], -1)
         products.append(op.Unsqueeze(op.Gemm(maps, met, transB=1), op.integers(-1)))
-    return op.Reshape(op.Concat(*products, axis=-1), op.integers(*w.shape))
+    return op.Concat(*products, axis=-1).reshape(*w.shape)
 
 
 def by_patches(op: Builder, x: Value, w: Value, dy: Value, view: Window, group: int) -> Value:
@@ -161,11 +160,11 @@ def by_patches(op: Builder, x: Value, w: Value, dy: Value, view: Window, group: 
     else:
         kernels = one_hot_kernels(x, channels, view.kernel)
         patches = convolve(x, kernels, view, dy.shape[2:], channels)
-    rows = op.Reshape(dy, op.integers(batch, group, dy.shape[1] // group, positions))
-    columns = op.Reshape(patches, op.integers(batch, group, channels // group * taps, positions))
+    rows = dy.reshape(batch, group, dy.shape[1] // group, positions)
+    columns = patches.reshape(batch, group, channels // group * taps, positions)
     products = op.MatMul(rows, op.Transpose(columns, perm=[0, 1, 3, 2]))
     dw = op.ReduceSum(products, op.integers(0), keepdims=0)
-    return op.Reshape(dw, op.integers(*w.shape)).cast(w.elem_type)
+    return dw.reshape(*w.shape).cast(w.elem_type)
 
 
 def by_exchange(op: Builder, x: Value, _: Value, dy: Value, view: Window, group: int) -> Value:
@@ -177,10 +176,10 @@ def by_exchange(op: Builder, x: Value, _: Value, dy: Value, view: Window, group:
     x = crop_uncovered(x, fitted)
     batch, channels, *into = x.shape
     space = list(range(2, x.rank))
-    split = op.Reshape(x, op.integers(batch, group, channels // group, *into))
+    split = x.reshape(batch, group, channels // group, *into)
     exchanged = op.Transpose(split, perm=[2, 1, 0, *(axis + 1 for axis in space)])
     dw = op.Conv(
-        op.Reshape(exchanged, op.integers(channels // group, group * batch, *into)),
+        exchanged.reshape(channels // group, group * batch, *into),
         op.Transpose(dy, perm=[1, 0, *space]),
         group=group,
         strides=view.dilations,

@@ -77,8 +77,8 @@ def summed_over_rows(a: Value, b: Value) -> Value:
 def _right_operand_cotangent(op: Builder, a: Value, b: Value, dy: Value) -> Value:
     """Aᵀ dY, summed over the batch if only ``a`` has batch axes."""
     if b.rank == 2 and a.rank > 2:
-        flat_a = op.Reshape(a, op.integers(-1, a.shape[-1]))
-        flat_dy = op.Reshape(dy, op.integers(-1, dy.shape[-1]))
+        flat_a = a.reshape(-1, a.shape[-1])
+        flat_dy = dy.reshape(-1, dy.shape[-1])
         return summed_over_rows(flat_a, flat_dy)
     return op.MatMul(transposed(a), dy)
 
@@ -89,7 +89,7 @@ def _reduce_if_vector(cotangent: Value, operand: Value) -> Value:
     leading = tuple(range(cotangent.rank - 2))
     op = cotangent.op
     summed = op.ReduceSum(cotangent, op.integers(*leading), keepdims=0) if leading else cotangent
-    return op.Reshape(summed, op.integers(*operand.shape))
+    return summed.reshape(*operand.shape)
 
 
 @gradient("Einsum", versions=(12, 28))

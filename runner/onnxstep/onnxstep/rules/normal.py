@@ -12,9 +12,9 @@ import math
 import numpy as np
 from onnx import TensorProto
 
+from onnxstep.axes import reduced
 from onnxstep.builder import Builder, Value
 from onnxstep.channels import channel_axes, per_channel, wide
-from onnxstep.reductions import reduced
 from onnxstep.registry import Cotangents, Node, gradient, refused
 
 _DEFAULT_RATIO = 0.5
@@ -126,12 +126,12 @@ def _channel_window_mean(op: Builder, x: Value, channels_before: int, channels_a
     """Mean of x over a window of channels around each channel; missing channels count as 0."""
     batch, channels = x.shape[:2]
     pooled = op.AveragePool(
-        op.Reshape(x, op.integers(batch, 1, channels, math.prod(x.shape[2:]))),
+        x.reshape(batch, 1, channels, math.prod(x.shape[2:])),
         kernel_shape=[channels_before + 1 + channels_after, 1],
         pads=[channels_before, 0, channels_after, 0],
         count_include_pad=1,
     )
-    return op.Reshape(pooled, op.integers(*x.shape))
+    return pooled.reshape(*x.shape)
 
 
 @gradient("Dropout", versions=(12, 13, 22))

@@ -35,7 +35,7 @@ def max_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
         axis=0,
         **adding,
     )
-    return op.Reshape(scattered, op.integers(*x.shape))
+    return scattered.reshape(*x.shape)
 
 
 def _can_use_max_unpool(op: Builder, node: Node, view: Window) -> bool:
@@ -86,11 +86,10 @@ def _sum_containing_windows(
     fitted = view.fitted(input_lengths, tuple(out))
     if fitted.is_partition:
         return _repeat_along_spatial_axes(op, dy, view.kernel)
-    planes = op.Reshape(dy, op.integers(-1, 1, *out))
+    planes = dy.reshape(-1, 1, *out)
     kernel = op.Expand(op.scalar(1.0, dy.elem_type), op.integers(1, 1, *view.kernel))
-    return op.Reshape(
-        convolve_transposed(planes, kernel, view, input_lengths, 1),
-        op.integers(batch, channels, *input_lengths),
+    return convolve_transposed(planes, kernel, view, input_lengths, 1).reshape(
+        batch, channels, *input_lengths
     )
 
 
@@ -104,10 +103,8 @@ def _repeat_along_spatial_axes(op: Builder, dy: Value, copies_per_axis: Sequence
     lead, out = dy.shape[:2], dy.shape[2:]
     split = [length for n in out for length in (n, 1)]
     spread = [length for pair in zip(out, copies_per_axis, strict=True) for length in pair]
-    copies = op.Expand(op.Reshape(dy, op.integers(*lead, *split)), op.integers(*lead, *spread))
-    return op.Reshape(
-        copies, op.integers(*lead, *(n * t for n, t in zip(out, copies_per_axis, strict=True)))
-    )
+    copies = op.Expand(dy.reshape(*lead, *split), op.integers(*lead, *spread))
+    return copies.reshape(*lead, *(n * t for n, t in zip(out, copies_per_axis, strict=True)))
 
 
 @gradient("GlobalAveragePool", versions=(1, 22))
@@ -120,14 +117,14 @@ def global_average_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
 def global_max_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
     """The gradient goes to the first maximum of each channel, as in PyTorch's max pooling."""
     x = node.x
-    rows = op.Reshape(x, op.integers(*x.shape[:2], -1))
+    rows = x.reshape(*x.shape[:2], -1)
     scattered = op.ScatterElements(
         op.zeros(rows.shape, dy.elem_type),
         op.ArgMax(rows, axis=2, keepdims=1),
-        op.Reshape(dy, op.integers(*x.shape[:2], 1)),
+        dy.reshape(*x.shape[:2], 1),
         axis=2,
     )
-    return op.Reshape(scattered, op.integers(*x.shape))
+    return scattered.reshape(*x.shape)
 
 
 refused(

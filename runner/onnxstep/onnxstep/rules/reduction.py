@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from onnxstep.axes import reduced
 from onnxstep.builder import Builder, Value
-from onnxstep.reductions import reduced
 from onnxstep.registry import Cotangents, Node, gradient
 from onnxstep.rules.math import indicator
 
@@ -20,16 +20,16 @@ def _reduced_axes(node: Node) -> tuple[int, ...]:
     return () if node.attribute("noop_with_empty_axes") else tuple(range(node.x.rank))
 
 
-def _reinsert_reduced_axes(op: Builder, node: Node, result_or_gradient: Value) -> Value:
+def _reinsert_reduced_axes(node: Node, result_or_gradient: Value) -> Value:
     axes = _reduced_axes(node)
     shape = tuple(1 if axis in axes else n for axis, n in enumerate(node.x.shape))
     if result_or_gradient.shape == shape:
         return result_or_gradient
-    return op.Reshape(result_or_gradient, op.integers(*shape))
+    return result_or_gradient.reshape(*shape)
 
 
 def _broadcast_to_input(op: Builder, node: Node, dy: Value) -> Value:
-    reduced_dims = _reinsert_reduced_axes(op, node, dy)
+    reduced_dims = _reinsert_reduced_axes(node, dy)
     if reduced_dims.shape == node.x.shape:
         return reduced_dims
     return op.Expand(reduced_dims, op.integers(*node.x.shape))
@@ -51,15 +51,15 @@ def reduce_mean(op: Builder, node: Node, dy: Value) -> Cotangents:
 @gradient("ReduceMin", versions=(1, 11, 12, 13, 18, 20))
 def reduce_extremum(op: Builder, node: Node, dy: Value) -> Cotangents:
     """The gradient goes to the extreme element; equal extremes share it, as in PyTorch's amax."""
-    extreme = indicator(op.Equal(node.x, _reinsert_reduced_axes(op, node, node.y)), dy)
+    extreme = indicator(op.Equal(node.x, _reinsert_reduced_axes(node, node.y)), dy)
     count = reduced("ReduceSum", extreme, _reduced_axes(node), keepdims=True)
-    return extreme * (_reinsert_reduced_axes(op, node, dy) / count)
+    return extreme * (_reinsert_reduced_axes(node, dy) / count)
 
 
 @gradient("ReduceL1", versions=(1, 11, 13, 18))
 def reduce_l1(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Gradient from d(Σ |x|) = Σ sgn(x) dx; sgn(0) = 0, as in PyTorch."""
-    return op.Sign(node.x) * _reinsert_reduced_axes(op, node, dy)
+    return op.Sign(node.x) * _reinsert_reduced_axes(node, dy)
 
 
 @gradient("ReduceL2", versions=(1, 11, 13, 18))
@@ -67,7 +67,7 @@ def reduce_l2(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Gradient from d(√Σ x²) = Σ x dx / √Σ x²; 0 if the norm is 0, as in PyTorch."""
     zero = op.scalar(0.0, dy.elem_type)
     ratio = op.Where(op.Equal(node.y, zero), zero, dy / node.y)
-    return node.x * _reinsert_reduced_axes(op, node, ratio)
+    return node.x * _reinsert_reduced_axes(node, ratio)
 
 
 @gradient("ReduceLogSum", versions=(1, 11, 13, 18, 28))
@@ -79,14 +79,14 @@ def reduce_log_sum(op: Builder, node: Node, dy: Value) -> Cotangents:
 @gradient("ReduceLogSumExp", versions=(1, 11, 13, 18, 28))
 def reduce_log_sum_exp(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Gradient from d(ln Σ eˣ) = Σ eˣ dx / Σ eˣ, computed as Σ eˣ⁻ʸ dx for the result y."""
-    softmax = op.Exp(node.x - _reinsert_reduced_axes(op, node, node.y))
-    return softmax * _reinsert_reduced_axes(op, node, dy)
+    softmax = op.Exp(node.x - _reinsert_reduced_axes(node, node.y))
+    return softmax * _reinsert_reduced_axes(node, dy)
 
 
 @gradient("ReduceSumSquare", versions=(1, 11, 13, 18))
-def reduce_sum_square(op: Builder, node: Node, dy: Value) -> Cotangents:
+def reduce_sum_square(_: Builder, node: Node, dy: Value) -> Cotangents:
     """Gradient from d(Σ x²) = Σ 2 x dx."""
-    return node.x * _reinsert_reduced_axes(op, node, dy * 2.0)
+    return node.x * _reinsert_reduced_axes(node, dy * 2.0)
 
 
 @gradient("ReduceProd", versions=(1, 11, 13, 18))
@@ -99,7 +99,7 @@ def reduce_prod(op: Builder, node: Node, dy: Value) -> Cotangents:
     factors = op.Where(is_zero, op.scalar(1.0, dy.elem_type), node.x)
     others = reduced("ReduceProd", factors, axes, keepdims=True) / factors
     slope = op.Where(op.Equal(zeros, zero_here), others, zero)
-    return slope * _reinsert_reduced_axes(op, node, dy)
+    return slope * _reinsert_reduced_axes(node, dy)
 
 
 @gradient("CumSum", versions=(11, 14))

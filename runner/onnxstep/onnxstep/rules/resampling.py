@@ -70,7 +70,7 @@ def _resize_matrix(op: Builder, node: Node, axis: int) -> Value:
     """Matrix [length, output length] of Resize along an axis; its rows are resized unit vectors."""
     length, out = node.x.shape[axis], node.y.shape[axis]
     unit = op.EyeLike(op.zeros([length, length], node.x.elem_type))
-    image = op.Reshape(unit, op.integers(1, 1, length, length))
+    image = unit.reshape(1, 1, length, length)
     scales = _scale_by_axis(node)
     if scales:
         names = ["", op.constant(np.array([1, 1, 1, scales[axis]], np.float32)).name]
@@ -78,7 +78,7 @@ def _resize_matrix(op: Builder, node: Node, axis: int) -> Value:
         names = ["", "", op.integers(1, 1, length, out).name]
     proto = helper.make_node("Resize", [image.name, *names], [], **_attributes_along_one_axis(node))
     resized = op.emit_shaped(image, (1, 1, length, out), proto)
-    return op.Reshape(resized, op.integers(length, out))
+    return resized.reshape(length, out)
 
 
 def _attributes_along_one_axis(node: Node) -> dict[str, Any]:

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from onnxstep.axes import cut_along, dilate, flip, matmul_along_axis, pad, split_at
+from onnxstep.axes import cut_along, dilate, flip, matmul_along_axis, pad, reduced, split_at
 from onnxstep.builder import Builder, Value, ascending, require_room
 from onnxstep.errors import ModelError
-from onnxstep.reductions import reduced
 from onnxstep.registry import Cotangents, Node, gradient
 
 
@@ -20,7 +19,7 @@ from onnxstep.registry import Cotangents, Node, gradient
 def reshape(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Reshape the incoming gradient to the shape of the node's input x."""
     x = node.x
-    return op.Reshape(dy, op.integers(*x.shape)) if x.size else op.zeros(x.shape, x.elem_type)
+    return dy.reshape(*x.shape) if x.size else op.zeros(x.shape, x.elem_type)
 
 
 @gradient("Transpose", versions=(1, 13, 21, 23, 24, 25))
@@ -58,7 +57,7 @@ def tile(op: Builder, node: Node, dy: Value) -> Cotangents:
             copies.append(len(shape))
             shape.append(repeated // length)
         shape.append(length)
-    return reduced("ReduceSum", op.Reshape(dy, op.integers(*shape)), copies, keepdims=False)
+    return reduced("ReduceSum", dy.reshape(*shape), copies, keepdims=False)
 
 
 @gradient("DepthToSpace", versions=(1, 11, 13, 28))
@@ -70,7 +69,7 @@ def depth_to_space(op: Builder, node: Node, dy: Value) -> Cotangents:
     batch, channels, rows, columns = dy.shape
     blocks = op.integers(batch, channels, rows // size, size, columns // size, size)
     gathered = op.Transpose(op.Reshape(dy, blocks), perm=[0, 1, 3, 5, 2, 4])
-    return op.Reshape(gathered, op.integers(*node.x.shape))
+    return gathered.reshape(*node.x.shape)
 
 
 @gradient("SpaceToDepth", versions=(1, 13, 28))

@@ -85,6 +85,9 @@ def test_a_contradicting_declaration_does_not_count() -> None:
 def test_an_operator_known_by_its_body_has_a_shape(op_type: str) -> None:
     """``NodeInference`` finds the output type of ``op_type``, which is a function in opset 13."""
     kinds = {name: onnx.helper.make_tensor_type_proto(1, [2, 3]) for name in "ab"}
-    node, inference = make_node(op_type, ["a", "b"], ["y"]), NodeInference([make_opsetid("", 13)], 8)
+    node, inference = (
+        make_node(op_type, ["a", "b"], ["y"]),
+        NodeInference([make_opsetid("", 13)], 8),
+    )
     inferred = inference.output_types(node, kinds, {})
     assert inferred == [onnx.helper.make_tensor_type_proto(onnx.TensorProto.BOOL, [2, 3])]
