@@ -22,13 +22,7 @@ from onnxstep.graphs.choices import match_names
 from onnxstep.graphs.constants import as_parameters
 from onnxstep.graphs.functions import inline_functions
 from onnxstep.graphs.initial import METADATA_KEY, Initial, draw, listed_parameters
-from onnxstep.graphs.nodes import (
-    constant_node,
-    copied,
-    is_standard,
-    node_attributes,
-    set_nodes,
-)
+from onnxstep.graphs.nodes import constant_node, copied, is_standard, node_attributes, set_nodes
 from onnxstep.graphs.tensors import FLOAT_TYPES
 
 ADAPTERS = ("*.lora_A", "*.lora_B")

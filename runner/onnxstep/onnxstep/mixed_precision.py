@@ -22,10 +22,7 @@ from onnxstep.update import Transition, sum_of_squares
 
 # Type in which most operators compute; stored weights, loss and update are always float32.
 Precision = Literal["fp32", "fp16", "bf16"]
-TYPE_OF_PRECISION: Mapping[str, int] = {
-    "fp16": TensorProto.FLOAT16,
-    "bf16": TensorProto.BFLOAT16,
-}
+TYPE_OF_PRECISION: Mapping[str, int] = {"fp16": TensorProto.FLOAT16, "bf16": TensorProto.BFLOAT16}
 
 
 class MixedBuilder(Builder):
@@ -103,13 +100,6 @@ class LossScaling:
     growth: float = 2.0
     backoff: float = 0.5
     growth_interval: int = 2000
-
-
-def loss_scale_of(op: Builder, precision: Precision, scaling: LossScaling | None) -> Scale | None:
-    """The loss scale of a step; None for fp32 and bf16 unless ``scaling`` is set."""
-    if precision != "fp16" and scaling is None:
-        return None
-    return Scale(op, scaling or LossScaling())
 
 
 class Scale:

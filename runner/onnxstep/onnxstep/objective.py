@@ -99,26 +99,20 @@ def _total(values: Sequence[Value]) -> Value:
 
 
 def _output(forward: Forward, name: str | None) -> Value:
-    output = _named_output(forward, name)
-    if not output.size:
-        raise ModelError(f"output {output.name!r}: expected elements, got shape {output.shape}")
-    return output
-
-
-def _named_output(forward: Forward, name: str | None) -> Value:
     floats = [value for value in forward.outputs if value.is_float]
     if not floats:
         raise ModelError(
             "the model has no float output to train on; export it again so that it returns its "
             "logits or its loss"
         )
-    if name is None:
-        if len(floats) != 1:
-            raise ModelError(
-                f"expected the name of the output to train on; the model has {len(floats)} float "
-                f"outputs: {', '.join(names(floats))}"
-            )
-        return floats[0]
-    if name not in names(floats):
+    if name is None and len(floats) != 1:
+        raise ModelError(
+            f"expected the name of the output to train on; the model has {len(floats)} float "
+            f"outputs: {', '.join(names(floats))}"
+        )
+    if name is not None and name not in names(floats):
         raise unknown_name("output", name, names(floats))
-    return forward.value(name)
+    output = floats[0] if name is None else forward.value(name)
+    if not output.size:
+        raise ModelError(f"output {output.name!r}: expected elements, got shape {output.shape}")
+    return output

@@ -82,6 +82,12 @@ class StepOptions:
         return terms_of(self.loss, self.output)
 
     @property
+    def scaling(self) -> LossScaling | None:
+        """Settings of the loss scale; None if the step has no loss scale."""
+        is_fp16 = self.precision == "fp16"
+        return self.loss_scaling or (LossScaling() if is_fp16 else None)
+
+    @property
     def update_rule(self) -> Optimizer:
         """The optimizer, looked up if it is a name; raises ModelError for an unknown name."""
         if isinstance(self.optimizer, str):

@@ -31,13 +31,7 @@ from onnxstep.graphs.parameters import (
 )
 from onnxstep.graphs.precision import in_mixed_precision
 from onnxstep.losses import LossFunction
-from onnxstep.mixed_precision import (
-    TYPE_OF_PRECISION,
-    MixedBuilder,
-    Scale,
-    all_finite,
-    loss_scale_of,
-)
+from onnxstep.mixed_precision import TYPE_OF_PRECISION, MixedBuilder, Scale, all_finite
 from onnxstep.objective import Objective, Term, keep_term_outputs, objective, terms_of
 from onnxstep.optimizers import Optimizer
 from onnxstep.options import StepOptions
@@ -180,7 +174,8 @@ def training_step(model: onnx.ModelProto, options: StepOptions = _DEFAULTS) -> T
     rule, model = options.update_rule, with_parameters("wrt", separated(model), options.wrt)
     tensors = _tensors(model, options.freeze, options.wrt, options.no_weight_decay)
     forward = _opened(model, tensors, options)
-    op, scale = forward.op, loss_scale_of(forward.op, options.precision, options.loss_scaling)
+    op, scaling = forward.op, options.scaling
+    scale = Scale(op, scaling) if scaling else None
     built = objective(forward, options.terms)
     forward_nodes = len(op.nodes)
     pulled = _differentiate_loss(forward, built, tensors.trained, options.micro_batches, scale)

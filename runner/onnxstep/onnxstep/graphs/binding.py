@@ -15,14 +15,7 @@ from onnxstep.graphs.choices import unknown_name
 from onnxstep.graphs.folding import fold_constants, misfit
 from onnxstep.graphs.inference import infer_shapes
 from onnxstep.graphs.initial import listed_parameters, listed_state
-from onnxstep.graphs.nodes import (
-    copied,
-    live_nodes,
-    node_attributes,
-    node_label,
-    reads,
-    set_nodes,
-)
+from onnxstep.graphs.nodes import copied, live_nodes, node_attributes, node_label, reads, set_nodes
 from onnxstep.graphs.parameters import untrained
 from onnxstep.graphs.tensors import (
     FLOAT_TYPES,

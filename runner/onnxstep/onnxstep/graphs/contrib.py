@@ -25,7 +25,9 @@ class TensorType(NamedTuple):
     shape: tuple[int, ...]
 
 
-Inputs = Sequence[TensorType | None]
+# Omitted inputs are None. If a rule needs one of these, it raises AttributeError.
+Inputs = Sequence[Any]
+Outputs = Sequence[TensorType | None]
 Attributes = Mapping[str, Any]
 
 
@@ -61,21 +63,21 @@ def _tensor(kind: onnx.TypeProto | None) -> TensorType | None:
     return None if kind is None or shape is None else TensorType(kind.tensor_type.elem_type, shape)
 
 
-def _as_first(inputs: Inputs, _: Attributes) -> Inputs:
+def _as_first(inputs: Inputs, _: Attributes) -> Outputs:
     return [inputs[0]]
 
 
-def _skip_layer_normalization(inputs: Inputs, _: Attributes) -> Inputs:
-    x = _input_type(inputs, 0)
+def _skip_layer_normalization(inputs: Inputs, _: Attributes) -> Outputs:
+    x = inputs[0]
     row_statistic = TensorType(TensorProto.FLOAT, (*x.shape[:-1], 1))
     # The normalized sum, the means of rows, the inverse deviations of rows, and the sum.
     return [x, row_statistic, row_statistic, x]
 
 
-def _fused_matmul(inputs: Inputs, attributes: Attributes) -> Inputs:
+def _fused_matmul(inputs: Inputs, attributes: Attributes) -> Outputs:
     a, b = (
         _transposed_operand_shape(
-            _input_type(inputs, place).shape,
+            inputs[place].shape,
             moves_first_axis=bool(attributes.get(f"transBatch{side}")),
             swaps_last_axes=bool(attributes.get(f"trans{side}")),
         )
@@ -86,7 +88,7 @@ def _fused_matmul(inputs: Inputs, attributes: Attributes) -> Inputs:
         raise ValueError("inner dimensions differ")
     batch = np.broadcast_shapes(rows[:-2], columns[:-2])
     last_axes = [*rows[-2:-1]] * (len(a) > 1) + [*columns[-1:]] * (len(b) > 1)
-    return [TensorType(_input_type(inputs, 0).elem_type, (*batch, *last_axes))]
+    return [TensorType(inputs[0].elem_type, (*batch, *last_axes))]
 
 
 def _transposed_operand_shape(
@@ -99,13 +101,13 @@ def _transposed_operand_shape(
     return (*moved[:-2], moved[-1], moved[-2]) if swaps_last_axes else moved
 
 
-def _multi_head_attention(inputs: Inputs, attributes: Attributes) -> Inputs:
+def _multi_head_attention(inputs: Inputs, attributes: Attributes) -> Outputs:
     """Types of the result [B, L, V], and of keys and values for each head.
 
     Inputs are queries [B, L, D], keys [B, S, D] and values [B, S, V]. The outputs for each head are
     keys [B, heads, S, D / heads] and values [B, heads, S, V / heads].
     """
-    query, key, value = (_input_type(inputs, place) for place in range(3))
+    query, key, value = inputs[:3]
     batch, length, width = query.shape
     heads, keys = attributes["num_heads"], key.shape[1]
     present = (batch, heads, keys)
@@ -116,12 +118,12 @@ def _multi_head_attention(inputs: Inputs, attributes: Attributes) -> Inputs:
     ]
 
 
-def _packed_attention(inputs: Inputs, attributes: Attributes) -> Inputs:
+def _packed_attention(inputs: Inputs, attributes: Attributes) -> Outputs:
     """Types of the result, and of one tensor with keys and values.
 
     Without ``qkv_hidden_sizes``, queries, keys and values each get a third of the columns.
     """
-    x, weights = _input_type(inputs, 0), _input_type(inputs, 1)
+    x, weights = inputs[:2]
     sizes = attributes.get("qkv_hidden_sizes") or [weights.shape[1] // 3] * 3
     batch, length, _ = x.shape
     heads = attributes["num_heads"]
@@ -129,12 +131,12 @@ def _packed_attention(inputs: Inputs, attributes: Attributes) -> Inputs:
     return [TensorType(x.elem_type, (batch, length, sizes[2])), present]
 
 
-def _grouped_query_attention(inputs: Inputs, attributes: Attributes) -> Inputs:
+def _grouped_query_attention(inputs: Inputs, attributes: Attributes) -> Outputs:
     """Types of the result, and of the caches of keys and values.
 
     The caches are as long as the input cache, or as the queries if that is missing or empty.
     """
-    query, past = _input_type(inputs, 0), inputs[3]
+    query, past = inputs[0], inputs[3]
     batch, length, width = query.shape
     heads, kv_heads = attributes["num_heads"], attributes["kv_num_heads"]
     size = width // (heads + 2 * kv_heads if inputs[1] is None else heads)
@@ -145,13 +147,13 @@ def _grouped_query_attention(inputs: Inputs, attributes: Attributes) -> Inputs:
     return [TensorType(query.elem_type, (batch, length, heads * size)), present, present]
 
 
-def _few_bits_matmul(inputs: Inputs, attributes: Attributes) -> Inputs:
-    x = _input_type(inputs, 0)
+def _few_bits_matmul(inputs: Inputs, attributes: Attributes) -> Outputs:
+    x = inputs[0]
     return [TensorType(x.elem_type, (*x.shape[:-1], attributes["N"]))]
 
 
-def _gather_block_quantized(inputs: Inputs, attributes: Attributes) -> Inputs:
-    table, places, scales = (_input_type(inputs, place) for place in range(3))
+def _gather_block_quantized(inputs: Inputs, attributes: Attributes) -> Outputs:
+    table, places, scales = inputs[:3]
     if attributes.get("gather_axis", 0) != 0:
         raise ValueError("gathers along another axis than rows")
     numbers_per_element = (
@@ -161,24 +163,17 @@ def _gather_block_quantized(inputs: Inputs, attributes: Attributes) -> Inputs:
     return [TensorType(scales.elem_type, (*places.shape, *row))]
 
 
-def _scaler(inputs: Inputs, _: Attributes) -> Inputs:
-    return [TensorType(TensorProto.FLOAT, _input_type(inputs, 0).shape)]
+def _scaler(inputs: Inputs, _: Attributes) -> Outputs:
+    return [TensorType(TensorProto.FLOAT, inputs[0].shape)]
 
 
-def _linear_regressor(inputs: Inputs, attributes: Attributes) -> Inputs:
-    batch, _ = _input_type(inputs, 0).shape
+def _linear_regressor(inputs: Inputs, attributes: Attributes) -> Outputs:
+    batch, _ = inputs[0].shape
     return [TensorType(TensorProto.FLOAT, (batch, attributes.get("targets", 1)))]
 
 
-def _input_type(inputs: Inputs, place: int) -> TensorType:
-    tensor = inputs[place]
-    if tensor is None:
-        raise ValueError(f"input {place} is missing")
-    return tensor
-
-
 _MOST_INPUTS = 16
-_CONTRIBUTED: Mapping[str, Callable[[Inputs, Attributes], Inputs]] = {
+_CONTRIBUTED: Mapping[str, Callable[[Inputs, Attributes], Outputs]] = {
     **dict.fromkeys(("BiasGelu", "FastGelu", "Gelu", "QuickGelu", "RotaryEmbedding"), _as_first),
     "MoE": _as_first,
     **dict.fromkeys(

@@ -16,7 +16,7 @@ from onnx.reference import ReferenceEvaluator
 from onnxstep.errors import ModelWarning
 from onnxstep.graphs import contrib
 from onnxstep.graphs.functions import branch_nodes
-from onnxstep.graphs.inference import NodeInference, array_key
+from onnxstep.graphs.inference import NodeInference, evaluation_key
 from onnxstep.graphs.misinferred import is_misinferred, rewrite_misinferred
 from onnxstep.graphs.nodes import (
     copied,
@@ -260,12 +260,7 @@ class _TypesAndConstants:
     def _evaluate_with_cache(
         self, node: onnx.NodeProto, feeds: Mapping[str, Array]
     ) -> Mapping[str, Array] | None:
-        key = (
-            node.op_type,
-            tuple(attribute.SerializeToString() for attribute in node.attribute),
-            tuple(map(bool, node.output)),
-            tuple(array_key(feeds.get(name)) for name in node.input),
-        )
+        key = evaluation_key(node, feeds)
         if key not in self._results:
             self._results[key] = self._run(node, feeds)
         values = self._results[key]

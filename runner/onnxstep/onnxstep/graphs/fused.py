@@ -13,13 +13,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from onnxstep.errors import ModelError
-from onnxstep.graphs.nodes import (
-    copied,
-    default_opset,
-    is_standard,
-    node_attributes,
-    set_nodes,
-)
+from onnxstep.graphs.nodes import copied, default_opset, is_standard, node_attributes, set_nodes
 from onnxstep.graphs.tensors import FLOAT_TYPES, HALF_TYPES, declared_values
 
 # First opset with LayerNormalization, and first opset in which the axes of ReduceMean are an input.

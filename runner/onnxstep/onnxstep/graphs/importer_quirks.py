@@ -23,12 +23,7 @@ from onnxstep.graphs.nodes import (
     reads,
     set_nodes,
 )
-from onnxstep.graphs.tensors import (
-    FLOAT_TYPES,
-    declared_values,
-    graphs,
-    keep_declarations,
-)
+from onnxstep.graphs.tensors import FLOAT_TYPES, declared_values, graphs, keep_declarations
 
 # Input indices of Resize.
 _SCALES, _SIZES = 2, 3

@@ -123,19 +123,20 @@ def _cache_key(
     """What determines the output types of a node; None for a long node, or one with subgraphs."""
     if node.ByteSize() > _MOST_BYTES_OF_CACHED_NODE or node.op_type in NESTED:
         return None
+    kinds = tuple(name and operands[name].SerializeToString() for name in node.input)
+    return kinds, evaluation_key(node, arrays)
+
+
+def evaluation_key(node: onnx.NodeProto, arrays: Mapping[str, NDArray[Any]]) -> Hashable:
+    """A key for a cache that is equal for equal nodes with equal constant inputs."""
+    constants = (arrays.get(name) for name in node.input)
     return (
         node.op_type,
         node.domain,
         tuple(map(bool, node.output)),
         tuple(attribute.SerializeToString() for attribute in node.attribute),
-        tuple(name and operands[name].SerializeToString() for name in node.input),
-        tuple(array_key(arrays.get(name)) for name in node.input),
+        tuple(None if x is None else (x.dtype.str, x.shape, x.tobytes()) for x in constants),
     )
-
-
-def array_key(array: NDArray[Any] | None) -> Hashable:
-    """A key for a cache that is equal for equal arrays."""
-    return None if array is None else (array.dtype.str, array.shape, array.tobytes())
 
 
 def check_nodes(model: onnx.ModelProto) -> None:

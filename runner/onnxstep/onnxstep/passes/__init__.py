@@ -47,10 +47,7 @@ def prepare(
 
 
 def lower(
-    forward: Forward,
-    carried: Collection[str],
-    frozen: Collection[str],
-    resumable: bool = False,
+    forward: Forward, carried: Collection[str], frozen: Collection[str], resumable: bool = False
 ) -> Forward:
     """Convert BatchNormalization to training form, and replace slow nodes by faster nodes.
 

@@ -60,11 +60,7 @@ def _cotangents_with_given_statistics(node: Node, x: Value, dy: Value) -> Cotang
 
 
 def _cotangents_with_batch_statistics(
-    node: Node,
-    x: Value,
-    dy: Value,
-    d_running_mean: Value | None,
-    d_running_var: Value | None,
+    node: Node, x: Value, dy: Value, d_running_mean: Value | None, d_running_var: Value | None
 ) -> Cotangents:
     """Gradient of a BatchNormalization that normalizes by the statistics of the batch.
 

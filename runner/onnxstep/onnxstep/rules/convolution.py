@@ -14,7 +14,7 @@ from onnxstep.axes import pad, reduced
 from onnxstep.builder import Builder, Value
 from onnxstep.channels import channel_axes, wide
 from onnxstep.errors import ModelError
-from onnxstep.registry import Cotangents, Node, gradient, refused
+from onnxstep.registry import Cotangents, Node, gradient
 from onnxstep.windows import (
     Window,
     convolve,
@@ -187,17 +187,3 @@ def by_exchange(op: Builder, x: Value, _: Value, dy: Value, view: Window, group:
         pads=[max(pad, 0) for pad in fitted.pads],
     )
     return op.Transpose(dw, perm=[1, 0, *space])
-
-
-refused(
-    "DeformConv",
-    versions=(19, 22),
-    reason="its samples lie between elements, at trainable offsets, and ONNX Runtime has no CUDA "
-    "kernel for it",
-)
-for _op_type in ("ConvInteger", "QLinearConv"):
-    refused(
-        _op_type,
-        versions=(10,),
-        reason="it convolves integers; train the float model and quantize afterwards",
-    )

@@ -11,7 +11,7 @@ from onnxstep.axes import pad
 from onnxstep.builder import Builder, Value
 from onnxstep.cotangent_sums import scatter_rows
 from onnxstep.errors import ModelError
-from onnxstep.registry import Cotangents, Node, gradient, refused
+from onnxstep.registry import Cotangents, Node, gradient
 
 
 @gradient("Gather", versions=(1, 11, 13))
@@ -89,6 +89,3 @@ def _surround_row_with_zeros(op: Builder, row: Value, x: Value, axis: int, row_i
     begins, ends = [0] * x.rank, [0] * x.rank
     begins[axis], ends[axis] = row_index, x.shape[axis] - 1 - row_index
     return pad(op.Unsqueeze(row, op.integers(axis)), begins, ends)
-
-
-refused("Unique", (11, 28), reason="the number of its outputs depends on data")

@@ -12,7 +12,7 @@ from onnx import TensorProto
 
 from onnxstep.builder import Builder, Value
 from onnxstep.errors import ModelError
-from onnxstep.registry import Cotangents, Node, gradient, refused
+from onnxstep.registry import Cotangents, Node, gradient
 
 
 @gradient("Add", versions=(7, 13, 14))
@@ -154,8 +154,6 @@ _register_slope("Cosh", (9, 22), lambda n: n.op.Sinh(n.x))
 _register_slope("Asinh", (9, 22), lambda n: 1.0 / n.op.Sqrt(n.x * n.x + 1.0))
 _register_slope("Acosh", (9, 22), lambda n: 1.0 / n.op.Sqrt(n.x * n.x - 1.0))
 _register_slope("Atanh", (9, 22), lambda n: 1.0 / (1.0 - n.x * n.x))
-
-refused("BitCast", versions=(26,), reason="it reads the bits of its input as another type")
 
 
 def indicator(condition: Value, like: Value) -> Value:

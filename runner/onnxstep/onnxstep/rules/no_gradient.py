@@ -11,48 +11,30 @@ for _op_type, _versions in {
     "Constant": (1, 9, 11, 12, 13, 19, 21, 23, 24, 25),
     "ConstantOfShape": (9, 20, 21, 23, 24, 25),
     "EyeLike": (9, 22),
-    "RandomNormal": (1, 22),
-    "RandomNormalLike": (1, 22),
-    "RandomUniform": (1, 22),
-    "RandomUniformLike": (1, 22),
+    **dict.fromkeys(("RandomNormal", "RandomNormalLike"), (1, 22)),
+    **dict.fromkeys(("RandomUniform", "RandomUniformLike"), (1, 22)),
     "Bernoulli": (15, 22),
     "Multinomial": (7, 22),
     "MelWeightMatrix": (17,),
-    "Ceil": (6, 13),
-    "Floor": (6, 13),
+    **dict.fromkeys(("Ceil", "Floor"), (6, 13)),
     "Round": (11, 22),
     "Sign": (9, 13),
     "BitShift": (11, 28),
-    "BitwiseAnd": (18,),
-    "BitwiseNot": (18,),
-    "BitwiseOr": (18,),
-    "BitwiseXor": (18,),
+    **dict.fromkeys(("BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor"), (18,)),
     "Equal": (7, 11, 13, 19),
-    "Greater": (7, 9, 13),
-    "GreaterOrEqual": (12, 16),
-    "Less": (7, 9, 13),
-    "LessOrEqual": (12, 16),
-    "And": (7,),
-    "Or": (7,),
-    "Xor": (7,),
+    **dict.fromkeys(("Greater", "Less"), (7, 9, 13)),
+    **dict.fromkeys(("GreaterOrEqual", "LessOrEqual"), (12, 16)),
+    **dict.fromkeys(("And", "Or", "Xor"), (7,)),
     "Not": (1,),
     "IsInf": (10, 20),
     "IsNaN": (9, 13, 20),
-    "ArgMax": (1, 11, 12, 13),
-    "ArgMin": (1, 11, 12, 13),
+    **dict.fromkeys(("ArgMax", "ArgMin"), (1, 11, 12, 13)),
     "Hardmax": (1, 11, 13),
     "NonZero": (9, 13),
     "Shape": (1, 13, 15, 19, 21, 23, 24, 25),
     "Size": (1, 13, 19, 21, 23, 24, 25),
 }.items():
     zero(_op_type, _versions)
-
-refused(
-    "Range",
-    (11, 27),
-    reason="its length depends on a differentiated value; freeze this value if it is no weight",
-)
-
 
 _LOOPS = (
     "export the model with the loop written out (PyTorch exports EmbeddingBag as a Loop: write it "
@@ -64,6 +46,7 @@ _BRANCH = (
 )
 _CONTAINER = "a sequence or optional value is not a tensor; export the model with plain tensors"
 
+_FLOAT_MODEL = "train the float model and quantize afterwards"
 # Operators that few trained models contain.
 _RARE = (
     "few trained models use this operator; freeze the parameters before it, or export other "
@@ -88,19 +71,6 @@ for _op_type, _versions in {
     "TensorScatter": (24,),
 }.items():
     refused(_op_type, _versions, _RARE)
-refused(
-    "DynamicQuantizeLinear",
-    (11,),
-    reason="it rounds its input to 8 bits; train the float model and quantize afterwards",
-)
-refused(
-    "DequantizeLinear",
-    (10, 13, 19, 21, 23, 24, 25, 28),
-    reason="scales of quantized weights are not trained; freeze them",
-)
-refused("If", (1, 11, 13, 16, 19, 21, 23, 24, 25), _BRANCH)
-refused("Loop", (1, 11, 13, 16, 19, 21, 23, 24, 25), _LOOPS)
-refused("Scan", (8, 9, 11, 16, 19, 21, 23, 24, 25), _LOOPS)
 for _op_type, _versions in {
     "ConcatFromSequence": (11,),
     "Optional": (15, 28),
@@ -112,3 +82,46 @@ for _op_type, _versions in {
     "SplitToSequence": (11, 24),
 }.items():
     refused(_op_type, _versions, _CONTAINER)
+
+for _op_type, _versions, _reason in (
+    ("BitCast", (26,), "it reads the bits of its input as another type"),
+    ("ConvInteger", (10,), f"it convolves integers; {_FLOAT_MODEL}"),
+    (
+        "DeformConv",
+        (19, 22),
+        "its samples lie between elements, at trainable offsets, and ONNX Runtime has no CUDA "
+        "kernel for it",
+    ),
+    (
+        "DequantizeLinear",
+        (10, 13, 19, 21, 23, 24, 25, 28),
+        "scales of quantized weights are not trained; freeze them",
+    ),
+    ("DynamicQuantizeLinear", (11,), f"it rounds its input to 8 bits; {_FLOAT_MODEL}"),
+    (
+        "GroupNormalization",
+        (18,),
+        "ONNX withdrew this version, whose scale is for groups; export at opset 21 or newer",
+    ),
+    ("If", (1, 11, 13, 16, 19, 21, 23, 24, 25), _BRANCH),
+    ("Loop", (1, 11, 13, 16, 19, 21, 23, 24, 25), _LOOPS),
+    (
+        "MaxRoiPool",
+        (1, 22),
+        "ONNX Runtime does not return the places of its maxima, and has no CUDA kernel for it",
+    ),
+    ("QLinearConv", (10,), f"it convolves integers; {_FLOAT_MODEL}"),
+    (
+        "Range",
+        (11, 27),
+        "its length depends on a differentiated value; freeze this value if it is no weight",
+    ),
+    (
+        "RoiAlign",
+        (10, 16, 22),
+        "its samples lie between elements, in boxes that a detector computes",
+    ),
+    ("Scan", (8, 9, 11, 16, 19, 21, 23, 24, 25), _LOOPS),
+    ("Unique", (11, 28), "the number of its outputs depends on data"),
+):
+    refused(_op_type, _versions, _reason)

@@ -15,7 +15,7 @@ from onnx import TensorProto
 from onnxstep.axes import reduced
 from onnxstep.builder import Builder, Value
 from onnxstep.channels import channel_axes, per_channel, wide
-from onnxstep.registry import Cotangents, Node, gradient, refused
+from onnxstep.registry import Cotangents, Node, gradient
 
 _DEFAULT_RATIO = 0.5
 
@@ -158,10 +158,3 @@ def _dropout_scale(op: Builder, node: Node, dy: Value) -> Value:
     if share is not None:
         return op.scalar(1 / (1 - float(share)) if share < 1 else 0.0, dy.elem_type)
     return 1.0 / (1.0 - op.Cast(ratio, to=dy.elem_type))
-
-
-refused(
-    "GroupNormalization",
-    versions=(18,),
-    reason="ONNX withdrew this version, whose scale is for groups; export at opset 21 or newer",
-)

@@ -10,7 +10,7 @@ from onnx import TensorProto
 from onnxstep.axes import matmul_along_axis
 from onnxstep.builder import Builder, Value, ascending, require_room
 from onnxstep.errors import ModelError
-from onnxstep.registry import Cotangents, Node, gradient, refused
+from onnxstep.registry import Cotangents, Node, gradient
 from onnxstep.windows import Window, convolve_transposed, window
 
 # Up to this length of an axis, a matrix product repeats the elements faster than Expand.
@@ -125,10 +125,3 @@ def global_max_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
         axis=2,
     )
     return scattered.reshape(*x.shape)
-
-
-refused(
-    "MaxRoiPool",
-    versions=(1, 22),
-    reason="ONNX Runtime does not return the places of its maxima, and has no CUDA kernel for it",
-)

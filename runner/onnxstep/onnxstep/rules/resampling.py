@@ -15,7 +15,7 @@ from onnxstep.axes import matmul_along_axis
 from onnxstep.builder import Builder, Value
 from onnxstep.errors import ModelError
 from onnxstep.graphs.nodes import node_attributes
-from onnxstep.registry import Cotangents, Node, gradient, refused
+from onnxstep.registry import Cotangents, Node, gradient
 
 _ROI, _SCALES = 1, 2
 _CROPS = "tf_crop_and_resize"
@@ -95,10 +95,3 @@ def _scale_by_axis(node: Node) -> dict[int, float]:
         return {}
     axes = [axis % node.x.rank for axis in node.attribute("axes") or range(node.x.rank)]
     return dict(zip(axes, map(float, numbers), strict=True))
-
-
-refused(
-    "RoiAlign",
-    versions=(10, 16, 22),
-    reason="its samples lie between elements, in boxes that a detector computes",
-)
