@@ -74,15 +74,9 @@ def flip(x: Value, axes: Sequence[int]) -> Value:
     """Reverse the order of the elements of x along ``axes``."""
     if not axes:
         return x
-    integers, count = x.op.integers, len(axes)
-    beyond_first = np.iinfo(np.int64).min
-    return x.op.Slice(
-        x,
-        integers(*[-1] * count),
-        integers(*[beyond_first] * count),
-        integers(*axes),
-        integers(*[-1] * count),
-    )
+    integers, back = x.op.integers, [-1] * len(axes)
+    before_first = [np.iinfo(np.int64).min] * len(axes)
+    return x.op.Slice(x, integers(*back), integers(*before_first), integers(*axes), integers(*back))
 
 
 def transposed(x: Value) -> Value:

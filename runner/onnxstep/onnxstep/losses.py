@@ -87,7 +87,11 @@ class SoftmaxCrossEntropy:
     def build(self, output: Value, target_name: str) -> Loss:
         """Emit the loss and its gradient; LogSoftmax avoids overflow."""
         op, target = output.op, _class_target(output, target_name)
-        self._require_weight_of_each_class(output)
+        if self.weights is not None and len(self.weights) != output.shape[-1]:
+            raise ModelError(
+                f"class weights: expected {output.shape[-1]}, one for each class, "
+                f"got {len(self.weights)}"
+            )
         log_p = op.LogSoftmax(output, axis=-1)
         classes, share, even = self._classes_and_weight_shares(op, output, target)
         hard = 1 - self.label_smoothing
@@ -98,13 +102,6 @@ class SoftmaxCrossEntropy:
         value, label_sum, label_shares = self._label_smoothing_loss(op, log_p, as_column(even))
         spread = op.Exp(log_p) * (slope + label_sum) - label_shares
         return Loss(total + value, add_at(spread, classes, share * -hard), target)
-
-    def _require_weight_of_each_class(self, output: Value) -> None:
-        classes = classes_of(output)
-        if self.weights is not None and len(self.weights) != classes:
-            raise ModelError(
-                f"class weights: expected {classes}, one for each class, got {len(self.weights)}"
-            )
 
     def _classes_and_weight_shares(
         self, op: Builder, output: Value, target: Value

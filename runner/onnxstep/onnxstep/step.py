@@ -204,11 +204,8 @@ def training_step(model: onnx.ModelProto, options: StepOptions = _DEFAULTS) -> T
 
 def _opened(model: onnx.ModelProto, tensors: _TensorRoles, options: StepOptions) -> Forward:
     half = TYPE_OF_PRECISION.get(options.precision)
-    rounded = (
-        partial(in_mixed_precision, elem_type=half, masters=tensors.float32_masters)
-        if half
-        else None
-    )
+    masters, builder = tensors.float32_masters, MixedBuilder if half else Builder
+    rounded = partial(in_mixed_precision, elem_type=half, masters=masters) if half else None
     ready = prepare(
         keep_term_outputs(model, options.terms, options.carry.values()),
         mode=partial(in_training_mode, seed=options.seed),
@@ -217,12 +214,8 @@ def _opened(model: onnx.ModelProto, tensors: _TensorRoles, options: StepOptions)
         fused=with_single_nodes if options.provider == "cuda" else None,
         rounded=rounded,
     )
-    opened = open_model(
-        ready,
-        options.provider,
-        MixedBuilder if half else Builder,
-        blocked_convolutions=options.blocked_convolutions,
-    )
+    blocked = options.blocked_convolutions
+    opened = open_model(ready, options.provider, builder, blocked_convolutions=blocked)
     for name in tensors.trained:  # inputs of the step, which change
         opened.op.forget_constant(name)
     lowered = lower(opened, tensors.running_statistics, tensors.frozen, options.resumable)

@@ -42,12 +42,8 @@ def vjp_graph(
         )
         for source in sources
     ]
-    return close_model(
-        forward,
-        [*forward.inputs, *cotangents.values()],
-        [*forward.outputs, *gradients],
-        "vector_jacobian_product",
-    )
+    inputs, outputs = [*forward.inputs, *cotangents.values()], [*forward.outputs, *gradients]
+    return close_model(forward, inputs, outputs, "vector_jacobian_product")
 
 
 def _matching_tensor_names(model: onnx.ModelProto, patterns: Iterable[str]) -> list[str]:

@@ -7,17 +7,9 @@ from collections.abc import Collection, Iterator, Mapping
 
 import onnx
 
+from onnxstep.graphs import exported
 from onnxstep.graphs.choices import first_names
 from onnxstep.graphs.constants import NAMED_CONSTANT, REARRANGING, REPEATED, WRITTEN
-from onnxstep.graphs.exported import (
-    Folded,
-    folded,
-    is_uniform,
-    layer,
-    normalized,
-    taken_apart,
-    tells_origins,
-)
 from onnxstep.graphs.nodes import is_standard, reads
 
 _EXPORT = "export with torch.onnx.export(..., dynamo=True, optimize=False)"
@@ -31,20 +23,20 @@ def doubts(
     ``model`` is a result of ``exported.separated``. ``trained`` has the names of trained
     parameters. ``reasons`` says for each untrained tensor why it is not trained.
     """
-    if copies := [name for name in taken_apart(model) if name in trained]:
+    if copies := [name for name in exported.taken_apart(model) if name in trained]:
         yield (
             f"the exporter merged {len(copies)} equal tensors, and each is trained separately: "
             f"{first_names(copies)}; if the module ties them, remove their Identity nodes from the "
             "file"
         )
-    computed = folded(model)
+    computed = exported.folded(model)
     if shared := _layers_per_merged_tensor(model, trained, computed):
         listed = [f"{name} (in {count} layers)" for name, count in shared.items()]
         yield (
             f"the exporter probably merged equal tensors of different layers, which are trained as "
             f"a single tensor: {first_names(listed)}; unless the module ties them, {_EXPORT}"
         )
-    if merged := [name for name in normalized(model) if name in trained]:
+    if merged := [name for name in exported.normalized(model) if name in trained]:
         yield (
             f"the exporter merged a normalization into the weights of layers, and the merged "
             f"weights are trained without it: {first_names(merged)}; {_EXPORT}"
@@ -64,7 +56,7 @@ def doubts(
                 f"{first_names(listed)}; {_EXPORT}"
             )
     # Apart from folded tensors, a file of the dynamo exporter tells which tensors are constants.
-    unclear = computed if tells_origins(model) else reasons
+    unclear = computed if exported.tells_origins(model) else reasons
     numbers = [
         name
         for name, why in reasons.items()
@@ -83,7 +75,7 @@ def _with_origins(name: str, parameters: Collection[str]) -> str:
 
 
 def _layers_per_merged_tensor(
-    model: onnx.ModelProto, trained: Collection[str], computed: dict[str, Folded]
+    model: onnx.ModelProto, trained: Collection[str], computed: dict[str, exported.Folded]
 ) -> dict[str, int]:
     """For each trained tensor that the exporter probably merged, the number of layers that read it.
 
@@ -100,7 +92,7 @@ def _layers_per_merged_tensor(
         if len(nodes) > 1:
             # The optimizer that computes tensors also merges equal tensors.
             alike = _nodes_of_commonest_operator(nodes) if computed else []
-            same = nodes if is_uniform(tensor) else alike
+            same = nodes if exported.is_uniform(tensor) else alike
             origin = [*computed[tensor.name].parameters] if tensor.name in computed else []
             owner = (origin or [tensor.name])[0].rpartition(".")[0]
             layers[tensor.name] = len({_module_path(node, owner) for node in same})
@@ -119,5 +111,5 @@ def _module_path(node: onnx.NodeProto, owner: str) -> str:
 
     The exporter writes ``owner_1``, say, for a later call of the module with the path ``owner``.
     """
-    path = layer(node)
+    path = exported.layer(node)
     return owner if path.rpartition("_")[0] == owner and path[-1:].isdigit() else path

@@ -267,16 +267,8 @@ class _TypesAndConstants:
         return None if values is None else dict(zip(filter(None, node.output), values, strict=True))
 
     def _run(self, node: onnx.NodeProto, feeds: Mapping[str, Array]) -> Sequence[Array] | None:
-        graph = helper.make_graph(
-            [node],
-            "folded",
-            [helper.make_empty_tensor_value_info(name) for name in feeds],
-            [helper.make_empty_tensor_value_info(name) for name in filter(None, node.output)],
-        )
-        model = helper.make_model(
-            graph,
-            opset_imports=self._inference.opset_imports,
-            ir_version=self._inference.ir_version,
+        model = self._inference.model_of(
+            node, [helper.make_empty_tensor_value_info(name) for name in feeds]
         )
         try:
             with np.errstate(all="ignore"):

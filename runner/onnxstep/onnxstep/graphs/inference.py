@@ -58,9 +58,9 @@ class NodeInference:
     """Infers the types of the outputs of nodes of one graph; equal nodes are inferred only once."""
 
     def __init__(self, opset_imports: Iterable[onnx.OperatorSetIdProto], ir_version: int) -> None:
-        self.opset_imports = list(opset_imports)
-        self.versions = {entry.domain: entry.version for entry in self.opset_imports}
-        self.ir_version = ir_version
+        self._opset_imports = list(opset_imports)
+        self.versions = {entry.domain: entry.version for entry in self._opset_imports}
+        self._ir_version = ir_version
         self._inferred: dict[Hashable, Sequence[onnx.TypeProto | None]] = {}
 
     def schema(self, node: onnx.NodeProto) -> defs.OpSchema:
@@ -100,19 +100,25 @@ class NodeInference:
                 return self._infer_from_body(node, operands)
             data = {name: numpy_helper.from_array(array, name) for name, array in arrays.items()}
             return shape_inference.infer_node_outputs(
-                schema, node, {**operands}, data, None, self.opset_imports, self.ir_version
+                schema, node, {**operands}, data, None, self._opset_imports, self._ir_version
             )
         except (onnx.checker.ValidationError, ValueError) as error:
             raise shape_inference.InferenceError(str(error)) from None
 
+    def model_of(
+        self, node: onnx.NodeProto, inputs: Sequence[onnx.ValueInfoProto]
+    ) -> onnx.ModelProto:
+        """A model of this node alone."""
+        outputs = [helper.make_empty_tensor_value_info(name) for name in filter(None, node.output)]
+        graph = helper.make_graph([node], "node", inputs, outputs)
+        return helper.make_model(
+            graph, opset_imports=self._opset_imports, ir_version=self._ir_version
+        )
+
     def _infer_from_body(self, node: onnx.NodeProto, operands: Types) -> Types:
         """Infer the types from the function body of the node's operator."""
         inputs = [helper.make_value_info(name, kind) for name, kind in operands.items()]
-        outputs = [helper.make_empty_tensor_value_info(name) for name in filter(None, node.output)]
-        graph = helper.make_graph([node], "node", inputs, outputs)
-        model = helper.make_model(
-            graph, opset_imports=self.opset_imports, ir_version=self.ir_version
-        )
+        model = self.model_of(node, inputs)
         inferred = shape_inference.infer_shapes(model, check_type=True, strict_mode=True)
         return {value.name: value.type for value in inferred.graph.output}
 

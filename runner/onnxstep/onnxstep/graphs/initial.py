@@ -150,19 +150,15 @@ def _listed(model: onnx.ModelProto, key: str) -> Mapping[str, Initial] | None:
 
 @lru_cache(maxsize=8)  # Every function about a model's inputs reads these lists.
 def _read(key: str, text: str) -> Mapping[str, Initial]:
-    listed = _parse(key, text)
+    try:
+        listed = json.loads(text, object_pairs_hook=lambda pairs: _unique(key, pairs))
+    except (ValueError, RecursionError) as error:
+        raise ModelError(f"{key}: expected JSON; {one_line(error)}") from None
     if not isinstance(listed, dict):
         raise ModelError(f"{key}: expected a JSON object by name, got {listed!r:.80}")
     return MappingProxyType(
         {name: _initial(f"{key}: {name!r}", entry) for name, entry in listed.items()}
     )
-
-
-def _parse(key: str, text: str) -> Any:
-    try:
-        return json.loads(text, object_pairs_hook=lambda pairs: _unique(key, pairs))
-    except (ValueError, RecursionError) as error:
-        raise ModelError(f"{key}: expected JSON; {one_line(error)}") from None
 
 
 def _unique(key: str, pairs: list[tuple[str, Any]]) -> dict[str, Any]:

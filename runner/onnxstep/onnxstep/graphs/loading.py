@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
@@ -12,17 +12,9 @@ from google.protobuf.message import DecodeError, Message  # type: ignore[import-
 from onnx.external_data_helper import load_external_data_for_tensor, uses_external_data
 
 from onnxstep.errors import ModelError
+from onnxstep.graphs import importer_quirks as quirks
 from onnxstep.graphs.functions import check_calls, inline_functions
 from onnxstep.graphs.fused import unfuse
-from onnxstep.graphs.importer_quirks import (
-    complete_declarations,
-    complete_header,
-    drop_constant_shapes,
-    initializers_apart,
-    open_dimensions,
-    sort_nodes,
-    weights_to_initializers,
-)
 from onnxstep.graphs.inference import check_nodes, infer_shapes, require_operators
 from onnxstep.graphs.nodes import DEFAULT_DOMAINS, default_opset
 from onnxstep.graphs.tensors import check_tensors, one_line, stored_tensors
@@ -51,10 +43,18 @@ def load_model(path: Path) -> onnx.ModelProto:
 def external_files(path: Path) -> tuple[str, ...]:
     """Paths of a model's external data, relative to the model's folder; the graph is not checked.
 
-    Raises ModelError if the model file is unreadable, too large or not ONNX, or as ``data_files``.
+    Raises ModelError if the model file is unreadable, too large or not ONNX, and if a data file is
+    missing, outside the folder, or too short for its tensors.
     """
+    sizes: dict[str, int] = {}
     try:
-        return data_files(_parse(_read(path)), path.parent)
+        for tensor in _external_tensors(_parse(_read(path))):
+            location = _external_entries(tensor).get("location", "")
+            if location not in sizes:
+                file = _file_inside_folder(path.parent, location, tensor.name)
+                sizes[location] = file.stat().st_size
+            _require_data_within_file(tensor, location, sizes[location])
+        return tuple(sizes)
     except ModelError as error:
         raise ModelError(f"{path}: {error}") from None
 
@@ -104,17 +104,17 @@ def _checked_model(data: bytes, folder: Path | None) -> onnx.ModelProto:
     _check_opsets(model)
     check_calls(model)
     check_nodes(model)
-    complete_header(model)
-    sort_nodes(model)
-    open_dimensions(model)
-    drop_constant_shapes(model)
+    quirks.complete_header(model)
+    quirks.sort_nodes(model)
+    quirks.open_dimensions(model)
+    quirks.drop_constant_shapes(model)
     # A call may crash or not end, so all are first made in a copy of the process.
     require_end(lambda: _try_onnx_calls(model), "onnx's check of this graph")
     # onnx's checker requires a shape for every output; ONNX Runtime does not.
-    complete_declarations(model, _check_by_onnx)
+    quirks.complete_declarations(model, _check_by_onnx)
     check_tensors(model)
-    initializers_apart(model)
-    weights_to_initializers(model)
+    quirks.initializers_apart(model)
+    quirks.weights_to_initializers(model)
     return model
 
 
@@ -174,26 +174,14 @@ def load_external_data(model: onnx.ModelProto, folder: Path | None, limit_bytes:
     missing files or data, and for a model larger than ``limit_bytes``.
     """
     room_bytes = limit_bytes - model.ByteSize()
-    for tensor in stored_tensors(model):
-        if uses_external_data(tensor):
-            if folder is None:
-                raise ModelError(f"tensor {tensor.name!r}: external data needs the model's path")
-            room_bytes -= _load_tensor_data(tensor, folder, room_bytes)
+    for tensor in _external_tensors(model):
+        if folder is None:
+            raise ModelError(f"tensor {tensor.name!r}: external data needs the model's path")
+        room_bytes -= _load_tensor_data(tensor, folder, room_bytes)
 
 
-def data_files(model: onnx.ModelProto, folder: Path) -> tuple[str, ...]:
-    """Paths of a model's external data, relative to the model's folder; the files are not read.
-
-    Raises ModelError if a file is missing, outside the folder, or too short for its tensors.
-    """
-    files: dict[str, int] = {}
-    for tensor in stored_tensors(model):
-        if uses_external_data(tensor):
-            location = _external_entries(tensor).get("location", "")
-            if location not in files:
-                files[location] = _file_inside_folder(folder, location, tensor.name).stat().st_size
-            _require_data_within_file(tensor, location, files[location])
-    return tuple(files)
+def _external_tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
+    return (tensor for tensor in stored_tensors(model) if uses_external_data(tensor))
 
 
 def _require_data_within_file(tensor: onnx.TensorProto, location: str, file_bytes: int) -> None:

@@ -55,13 +55,9 @@ def rewrite_misinferred(node: onnx.NodeProto, shapes: Sequence[Shape]) -> list[o
 
 
 def _expand_einsum_operands(node: onnx.NodeProto, shapes: Sequence[Shape]) -> list[onnx.NodeProto]:
-    operands = (
-        node_attributes(node).get("equation", b"").decode().replace(" ", "").partition("->")[0]
-    )
-    labels = [
-        _axis_labels(term, len(shape))
-        for term, shape in zip(operands.split(","), shapes, strict=False)
-    ]
+    equation = node_attributes(node).get("equation", b"").decode().replace(" ", "")
+    terms = zip(equation.partition("->")[0].split(","), shapes, strict=False)
+    labels = [_axis_labels(term, len(shape)) for term, shape in terms]
     lengths: dict[str, int] = {}
     for term, shape in zip(labels, shapes, strict=False):
         for label, length in zip(term, shape, strict=False):

@@ -225,7 +225,7 @@ def running_statistics(model: onnx.ModelProto) -> frozenset[str]:
     """
     graph = (inline_functions(model) if model.functions else model).graph
     nodes = list(nested_nodes(graph.node))
-    if not any(map(is_batch_normalization, nodes)):
+    if not any(is_standard(node, "BatchNormalization") for node in nodes):
         return frozenset()
     origin = origins(graph.node)
     statistics: set[str] = set()
@@ -234,7 +234,7 @@ def running_statistics(model: onnx.ModelProto) -> frozenset[str]:
         if is_standard(node, "Identity"):
             continue
         for index, name in enumerate(node.input):
-            is_statistic = is_batch_normalization(node) and index in STATISTICS
+            is_statistic = is_standard(node, "BatchNormalization") and index in STATISTICS
             (statistics if is_statistic else outputs).add(origin.get(name, name))
     return frozenset(statistics - outputs)
 
@@ -251,8 +251,3 @@ def origins(
         if is_standard(node, *op_types):
             sources[node.output[0]] = sources.get(node.input[0], node.input[0])
     return sources
-
-
-def is_batch_normalization(node: onnx.NodeProto) -> bool:
-    """Whether a node is BatchNormalization of ONNX's domain."""
-    return is_standard(node, "BatchNormalization")

@@ -241,8 +241,10 @@ class _HalfPrecisionRewriting:
             return name
         versions = self._names_by_type.setdefault(name, {})
         if kind not in versions:
-            versions[kind] = self._name_after_conversion(name, kind)
-            if name in self._convertible_floats:
+            is_stored = name in self._convertible_floats
+            suffix = self._suffix if kind == self._half else "_float"
+            versions[kind] = name if is_stored and kind == self._half else name + suffix
+            if is_stored:
                 self._converted_initializers[versions[kind]] = _stored_as(
                     self._convertible_floats[name], versions[kind], kind
                 )
@@ -256,11 +258,6 @@ class _HalfPrecisionRewriting:
         output = name if name not in self._outputs or kind == _FLOAT else name + self._suffix
         self._names_by_type[name] = {kind: output}
         return output
-
-    def _name_after_conversion(self, name: str, kind: int) -> str:
-        if name in self._convertible_floats and kind == self._half:
-            return name
-        return name + (self._suffix if kind == self._half else "_float")
 
     def _cast(self, source: str, target: str, kind: int) -> None:
         name = f"{target}_cast" if target in self._named else target

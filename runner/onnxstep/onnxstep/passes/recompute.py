@@ -151,11 +151,8 @@ class _LazyRecomputation:
         return self._made[target]
 
     def _is_inside(self, name: str, segment: int) -> bool:
-        return (
-            name in self._passed.maker
-            and self._segment(name) == segment
-            and name not in self._passed.kept
-        )
+        is_made_again = name in self._passed.maker and name not in self._passed.kept
+        return is_made_again and self._segment(name) == segment
 
     def _repeat(self, node: onnx.NodeProto, segment: int) -> None:
         inputs = [self._made[n] if self._is_inside(n, segment) else n for n in node.input]

@@ -17,7 +17,7 @@ from onnxstep.channels import Normalized, normal_input, normalized, per_channel
 from onnxstep.errors import ModelError
 from onnxstep.forward import Forward
 from onnxstep.graphs.nodes import copied, is_standard, live_nodes, node_label
-from onnxstep.graphs.parameters import STATISTICS, is_batch_normalization, origins
+from onnxstep.graphs.parameters import STATISTICS, origins
 from onnxstep.graphs.tensors import HALF_TYPES
 from onnxstep.registry import Node
 from onnxstep.update import First, Transition
@@ -53,7 +53,7 @@ def in_inference_mode(model: onnx.ModelProto) -> onnx.ModelProto:
 def _normalize_by_running_statistics(graph: onnx.GraphProto) -> None:
     updated_statistics: set[str] = set()
     for node in graph.node:
-        if is_batch_normalization(node):
+        if is_standard(node, "BatchNormalization"):
             updated_statistics.update(node.output[1:])
             del node.output[1:]
             _set(node, "training_mode", None)
@@ -115,7 +115,7 @@ def train_on_batches(
 
 
 def _append_in_inference_form(op: Builder, proto: onnx.NodeProto) -> None:
-    if is_batch_normalization(proto):
+    if is_standard(proto, "BatchNormalization"):
         node = Node(op, proto, frozenset())
         # ONNX Runtime has no kernel for 16-bit values that also accepts float32 statistics.
         if node.x.elem_type in HALF_TYPES:
@@ -125,7 +125,7 @@ def _append_in_inference_form(op: Builder, proto: onnx.NodeProto) -> None:
 
 
 def _statistics(proto: onnx.NodeProto, origin: Mapping[str, str]) -> list[str]:
-    if not is_batch_normalization(proto):
+    if not is_standard(proto, "BatchNormalization"):
         return []
     names = [proto.input[index] for index in STATISTICS]
     return [origin.get(name, name) for name in names]

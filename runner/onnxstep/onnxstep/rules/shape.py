@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from onnxstep.axes import cut_along, dilate, flip, matmul_along_axis, pad, reduced, split_at
@@ -132,9 +130,14 @@ def pad_(_: Builder, node: Node, dy: Value) -> Cotangents:
         raise ModelError(f"{node.label}: the fill value is not trained; freeze it")
     begins, ends = _pads_before_and_after(node)
     mode = node.attribute("mode")
-    if mode != "constant":
-        return _fold_all_padding_back(node, dy, begins, ends, mode)
-    return pad(dy, [-begin for begin in begins], [-end for end in ends])
+    if mode == "constant":
+        return pad(dy, [-begin for begin in begins], [-end for end in ends])
+    if min(*begins, *ends) < 0:
+        raise ModelError(f"{node.label}: negative pads are differentiated in mode constant only")
+    for axis, (begin, end) in enumerate(zip(begins, ends, strict=True)):
+        if begin or end:
+            dy = _fold_padding_back(dy, axis, begin, end, mode)
+    return dy
 
 
 def _first_indices_and_steps(node: Node) -> tuple[list[int], list[int]]:
@@ -162,17 +165,6 @@ def _pads_before_and_after(node: Node) -> tuple[list[int], list[int]]:
         for axis, begin, end in zip(named, *np.split(pads, 2), strict=True):
             begins[axis], ends[axis] = int(begin), int(end)
     return begins, ends
-
-
-def _fold_all_padding_back(
-    node: Node, dy: Value, begins: Sequence[int], ends: Sequence[int], mode: str
-) -> Value:
-    if min(*begins, *ends) < 0:
-        raise ModelError(f"{node.label}: negative pads are differentiated in mode constant only")
-    for axis, (begin, end) in enumerate(zip(begins, ends, strict=True)):
-        if begin or end:
-            dy = _fold_padding_back(dy, axis, begin, end, mode)
-    return dy
 
 
 def _fold_padding_back(dy: Value, axis: int, begin: int, end: int, mode: str) -> Value:
