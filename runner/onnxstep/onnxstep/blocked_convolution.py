@@ -88,11 +88,9 @@ def weight_cotangent(x: Value, dy: Value, view: Window, group: int = 1) -> Value
     """
     if not has_kernels(x.op, x, dy) or math.prod(view.kernel) == 1:
         return None
-    return (
-        _weight_gradient_by_images(x, dy, view)
-        if group == 1
-        else _depthwise_weight_gradient(x, dy, view, group)
-    )
+    if group == 1:
+        return _weight_gradient_by_images(x, dy, view)
+    return _depthwise_weight_gradient(x, dy, view, group)
 
 
 def _depthwise_weight_gradient(x: Value, dy: Value, view: Window, group: int) -> Value | None:

@@ -184,10 +184,8 @@ class Builder:
         this runs in float32 except on CUDA.
         """
         if op_type == "Concat" and self.provider == "cuda" and len(inputs) > _MOST_CONCATENATED:
-            parts = [
-                inputs[i : i + _MOST_CONCATENATED]
-                for i in range(0, len(inputs), _MOST_CONCATENATED)
-            ]
+            starts = range(0, len(inputs), _MOST_CONCATENATED)
+            parts = [inputs[start : start + _MOST_CONCATENATED] for start in starts]
             inputs = [self.emit("Concat", part, attributes)[0] for part in parts]
             return self.emit("Concat", inputs, attributes)
         adds = (attributes or {}).get("reduction") == "add" and self.provider != "cuda"

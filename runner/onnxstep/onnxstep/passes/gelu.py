@@ -67,11 +67,8 @@ def with_single_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
     graph = _GraphIndex(fused.graph)
     for node in graph.nodes:
         for name, half in _mul_input_orders(node):
-            product = (
-                graph.writer_with_operator(name, "Mul")
-                if graph.is_scalar_constant(half, 0.5)
-                else None
-            )
+            is_halved = graph.is_scalar_constant(half, 0.5)
+            product = graph.writer_with_operator(name, "Mul") if is_halved else None
             for x, factor in _mul_input_orders(product):
                 parts = _erf_intermediates(graph, x, factor)
                 if all(map(graph.has_single_reader, (name, factor, *parts))) and parts:

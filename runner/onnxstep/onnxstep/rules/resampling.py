@@ -6,7 +6,6 @@ Resize of unit vectors gives the matrix of an axis; the runtime computes it once
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from onnx import helper
@@ -76,16 +75,13 @@ def _resize_matrix(op: Builder, node: Node, axis: int) -> Value:
         names = ["", op.constant(np.array([1, 1, 1, scales[axis]], np.float32)).name]
     else:
         names = ["", "", op.integers(1, 1, length, out).name]
-    proto = helper.make_node("Resize", [image.name, *names], [], **_attributes_along_one_axis(node))
-    resized = op.emit_shaped(image, (1, 1, length, out), proto)
-    return resized.reshape(length, out)
-
-
-def _attributes_along_one_axis(node: Node) -> dict[str, Any]:
     # The derivative of the fill value, extrapolation_value, is 0.
     left_out = {"axes", "extrapolation_value", "keep_aspect_ratio_policy"}
-    attributes = node_attributes(node.proto)
-    return {name: value for name, value in attributes.items() if name not in left_out}
+    written = node_attributes(node.proto)
+    attributes = {name: value for name, value in written.items() if name not in left_out}
+    proto = helper.make_node("Resize", [image.name, *names], [], **attributes)
+    resized = op.emit_shaped(image, (1, 1, length, out), proto)
+    return resized.reshape(length, out)
 
 
 def _scale_by_axis(node: Node) -> dict[int, float]:

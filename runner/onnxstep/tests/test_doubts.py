@@ -8,9 +8,9 @@ import pytest
 
 from exports import ONES, WEIGHTS, ZEROS, merged, optimised, traced, without_identities
 from graph_text import model_of_text
-from onnxstep.graphs.doubts import doubts
 from onnxstep.graphs.exported import separated
 from onnxstep.graphs.parameters import parameters, untrained
+from onnxstep.trained_set import doubts
 
 ROWS = np.random.default_rng(2).standard_normal((8, 4)).astype(np.float32)
 COUNTS = np.arange(1, 5)
