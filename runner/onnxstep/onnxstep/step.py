@@ -335,12 +335,8 @@ def _transitions_of_carry(
 def _closed(
     pulled: _DifferentiatedModel, extra: Sequence[Value], moves: Sequence[Transition], name: str
 ) -> onnx.ModelProto:
-    inputs = [
-        *pulled.unchanged_inputs,
-        *pulled.objective.target_inputs,
-        *extra,
-        *(move.before for move in moves),
-    ]
+    fed = [*pulled.unchanged_inputs, *pulled.objective.target_inputs, *extra]
+    inputs = [*fed, *(move.before for move in moves)]
     outputs = [pulled.loss, *(move.after for move in moves)]
     return close_model(pulled.forward, inputs, outputs, name)
 

@@ -64,11 +64,10 @@ def _matching_tensor_names(model: onnx.ModelProto, patterns: Iterable[str]) -> l
 
 def _sources(forward: Forward, names: Iterable[str]) -> list[Value]:
     op = forward.op
-    choices = dict.fromkeys([value.name for value in forward.inputs])
-    choices |= dict.fromkeys(tensor.name for tensor in op.initializers)
+    choices = [entry.name for entry in (*forward.inputs, *op.initializers)]
     for name in names:
         if name not in choices:
-            raise unknown_name("wrt", name, list(choices))
+            raise unknown_name("wrt", name, choices)
         if not op.values[name].is_float:
             raise ModelError(f"wrt {name!r}: expected a float tensor, got integers or booleans")
     return [op.values[name] for name in names]

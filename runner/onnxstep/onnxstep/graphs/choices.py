@@ -48,17 +48,15 @@ def unknown_name(kind: str, name: str, choices: Iterable[str]) -> ModelError:
         return ModelError(f"{kind} {name!r} {problem}")
     near = get_close_matches(name, names, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""
-    return ModelError(f"{kind} {name!r} is unknown; choices are {_listed(name, names)}{hint}")
+    if len(names) <= _MOST_LISTED:
+        listed = ", ".join(names)
+    else:
+        nearest = get_close_matches(name, names, n=_NEAREST, cutoff=0.0)
+        listed = f"{', '.join(nearest)} and {len(names) - len(nearest)} more"
+    return ModelError(f"{kind} {name!r} is unknown; choices are {listed}{hint}")
 
 
 def first_names(names: Collection[str]) -> str:
     """The first 8 names, joined by commas, and the number of further names."""
     more = len(names) - _FIRST
     return ", ".join([*names][:_FIRST]) + (f" and {more} more" if more > 0 else "")
-
-
-def _listed(name: str, names: list[str]) -> str:
-    if len(names) <= _MOST_LISTED:
-        return ", ".join(names)
-    nearest = get_close_matches(name, names, n=_NEAREST, cutoff=0.0)
-    return f"{', '.join(nearest)} and {len(names) - len(nearest)} more"

@@ -98,9 +98,8 @@ def check_kernels(model: onnx.ModelProto) -> KernelCheck:
     """
     versions = {entry.domain: entry.version for entry in model.opset_import}
     looked_up = list(_looked_up_nodes(model, versions))
-    functions = {
-        _key(node) for node, fits, _ in looked_up if not fits and _has_body(node, versions)
-    }
+    missing = [node for node, fits, _ in looked_up if not fits]
+    functions = {_key(node) for node in missing if has_body(schema_of(node, versions))}
     if functions:
         # onnx cannot inline every function; a node that it cannot inline counts as without a
         # kernel.
@@ -229,8 +228,8 @@ def schema_of(node: onnx.NodeProto, versions: Mapping[str, int]) -> defs.OpSchem
     return defs.get_schema(operator, version, domain) if defs.has(operator, domain) else None
 
 
-def _has_body(node: onnx.NodeProto, versions: Mapping[str, int]) -> bool:
-    schema: Any = schema_of(node, versions)  # onnx's type stub lacks the attributes
+def has_body(schema: Any) -> bool:  # onnx's type stub lacks these attributes
+    """Whether ONNX defines the operator by other operators; False without a schema."""
     return bool(schema and (schema.has_function or schema.has_context_dependent_function))
 
 

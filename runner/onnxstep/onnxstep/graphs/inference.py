@@ -58,8 +58,8 @@ class NodeInference:
     """Infers the types of the outputs of nodes of one graph; equal nodes are inferred only once."""
 
     def __init__(self, opset_imports: Iterable[onnx.OperatorSetIdProto], ir_version: int) -> None:
-        self._opset_imports = list(opset_imports)
-        self.versions = {entry.domain: entry.version for entry in self._opset_imports}
+        self._imports = list(opset_imports)
+        self.versions = {entry.domain: entry.version for entry in self._imports}
         self._ir_version = ir_version
         self._inferred: dict[Hashable, Sequence[onnx.TypeProto | None]] = {}
 
@@ -100,7 +100,7 @@ class NodeInference:
                 return self._infer_from_body(node, operands)
             data = {name: numpy_helper.from_array(array, name) for name, array in arrays.items()}
             return shape_inference.infer_node_outputs(
-                schema, node, {**operands}, data, None, self._opset_imports, self._ir_version
+                schema, node, {**operands}, data, None, self._imports, self._ir_version
             )
         except (onnx.checker.ValidationError, ValueError) as error:
             raise shape_inference.InferenceError(str(error)) from None
@@ -111,9 +111,7 @@ class NodeInference:
         """A model of this node alone."""
         outputs = [helper.make_empty_tensor_value_info(name) for name in filter(None, node.output)]
         graph = helper.make_graph([node], "node", inputs, outputs)
-        return helper.make_model(
-            graph, opset_imports=self._opset_imports, ir_version=self._ir_version
-        )
+        return helper.make_model(graph, opset_imports=self._imports, ir_version=self._ir_version)
 
     def _infer_from_body(self, node: onnx.NodeProto, operands: Types) -> Types:
         """Infer the types from the function body of the node's operator."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
 
 import onnx
 from onnx import defs, helper, inliner
@@ -11,6 +10,7 @@ from onnx import defs, helper, inliner
 from onnxstep import registry
 from onnxstep.errors import ModelError
 from onnxstep.graphs.binding import UnknownShapeError, bind_dimensions
+from onnxstep.graphs.cuda_kernels import has_body
 from onnxstep.graphs.functions import inline_functions
 from onnxstep.graphs.fused import unfuse
 from onnxstep.graphs.importer_quirks import drop_empty_scales, initializers_apart
@@ -88,10 +88,9 @@ def _nodes_with_only_a_body(
         version = versions.get(node.domain, 1)
         if not defs.has(node.op_type, version, node.domain):
             continue
-        schema: Any = defs.get_schema(node.op_type, version, node.domain)  # the stub is incomplete
-        has_body = schema.has_function or schema.has_context_dependent_function
+        schema = defs.get_schema(node.op_type, version, node.domain)
         answer = registry.answer(node.domain, node.op_type, schema.since_version)
-        if has_body and answer is None:
+        if answer is None and has_body(schema):
             yield node, schema
 
 

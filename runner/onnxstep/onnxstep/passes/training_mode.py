@@ -152,7 +152,9 @@ def _append_in_training_form(
         momentum = _weight_of_past_batches(op, f"{names[0]}.batches", latest)
     unbiased = batch.variance * (count / (count - 1))
     for name, statistic in zip(names, (batch.mean, unbiased), strict=True):
-        latest[name] = _moved(latest.get(name) or op.values[name], statistic, momentum)
+        old = latest.get(name) or op.values[name]
+        share = momentum.cast(old.elem_type) if isinstance(momentum, Value) else momentum
+        latest[name] = old * share + statistic.cast(old.elem_type) * (1 - share)
     return _copy_with_batch_statistics(proto, batch)
 
 
@@ -198,12 +200,6 @@ def _copy_with_batch_statistics(proto: onnx.NodeProto, batch: Normalized) -> onn
     )
     node.attribute.extend(a for a in proto.attribute if a.name != "momentum")
     return node
-
-
-def _moved(old: Value, batch: Value, momentum: Value | float) -> Value:
-    if isinstance(momentum, Value):
-        momentum = momentum.cast(old.elem_type)
-    return old * momentum + batch.cast(old.elem_type) * (1 - momentum)
 
 
 def _require_carried(proto: onnx.NodeProto, names: list[str], carried: Collection[str]) -> None:

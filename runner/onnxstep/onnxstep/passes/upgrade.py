@@ -5,7 +5,7 @@ It corrects onnx's conversion of Upsample, Resize and Clip, and refuses Hardmax 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import onnx
@@ -114,5 +114,5 @@ def _asymmetric_resize_nodes(
 def _resize(node: onnx.NodeProto, x: str, y: str, scales: str, nearest_mode: str) -> onnx.NodeProto:
     attributes = {"mode": "nearest"} | node_attributes(node)
     attributes |= {"coordinate_transformation_mode": "asymmetric", "nearest_mode": nearest_mode}
-    inputs: Sequence[str] = [x, node.input[1], scales]
+    inputs = [x, node.input[1], scales]
     return helper.make_node("Resize", inputs, [y], name=node.name, **attributes)

@@ -14,11 +14,6 @@ from onnxstep.channels import (
 from onnxstep.registry import Cotangents, Node, gradient
 
 
-def is_training(node: Node) -> bool:
-    """Whether a BatchNormalization is in training form; only this form has more than one output."""
-    return bool(node.attribute("training_mode", 0)) or len(node.proto.output) > 1
-
-
 @gradient("BatchNormalization", versions=(9, 14, 15))
 def batch_normalization(
     op: Builder,
@@ -33,7 +28,8 @@ def batch_normalization(
     """
     x = normal_input(node.x)
     received = op.zeros(node.y.shape, x.elem_type) if dy is None else dy.cast(x.elem_type)
-    if is_training(node):
+    # Only the training form has more than one output.
+    if node.attribute("training_mode", 0) or len(node.proto.output) > 1:
         return _cotangents_with_batch_statistics(node, x, received, d_mean, d_var)
     return _cotangents_with_given_statistics(node, x, received)
 

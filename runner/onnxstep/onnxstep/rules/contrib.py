@@ -194,9 +194,8 @@ def _scaled_scores(x: Value, keys: Value, scale: float = 1.0) -> Value:
 def _sum_over_queries(scores: Value, x: Value, keys: Value) -> Value:
     """Sum scoresᵀ x per key head: [B, K, S, n], for scores [B, H, L, S] and x [B, H, L, n]."""
     heads = keys.shape[1]
-    return scores.op.MatMul(
-        transposed(_group_by_key_head(scores, heads)), _group_by_key_head(x, heads)
-    )
+    columns = transposed(_group_by_key_head(scores, heads))
+    return scores.op.MatMul(columns, _group_by_key_head(x, heads))
 
 
 def _require_differentiable_options(node: Node) -> None:

@@ -21,7 +21,10 @@ def gather(op: Builder, node: Node, dy: Value) -> Cotangents:
     axis = node.attribute("axis") % x.rank
     place = op.array_of(places)
     if place is not None and place.ndim == 0:
-        return _surround_row_with_zeros(op, dy, x, axis, int(place))
+        before = int(place) % x.shape[axis]
+        begins, ends = [0] * x.rank, [0] * x.rank
+        begins[axis], ends[axis] = before, x.shape[axis] - 1 - before
+        return pad(op.Unsqueeze(dy, op.integers(axis)), begins, ends)
     first = [*range(axis, axis + places.rank)]
     rest = [axis_kept for axis_kept in range(dy.rank) if axis_kept not in first]
     rows = op.Transpose(dy, perm=[*first, *rest]) if axis else dy
@@ -82,10 +85,3 @@ def top_k(op: Builder, node: Node, dy: Value) -> Cotangents:
     """The gradient of each selected value goes to its element of x; none is selected twice."""
     zeros = op.zeros(node.x.shape, dy.elem_type)
     return op.ScatterElements(zeros, node.output(1), dy, axis=node.attribute("axis"))
-
-
-def _surround_row_with_zeros(op: Builder, row: Value, x: Value, axis: int, row_index: int) -> Value:
-    row_index %= x.shape[axis]
-    begins, ends = [0] * x.rank, [0] * x.rank
-    begins[axis], ends[axis] = row_index, x.shape[axis] - 1 - row_index
-    return pad(op.Unsqueeze(row, op.integers(axis)), begins, ends)

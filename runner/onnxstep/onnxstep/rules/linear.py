@@ -39,17 +39,12 @@ def gemm(op: Builder, node: Node, dy: Value) -> Cotangents:
 
 
 @gradient("MatMul", versions=(1, 9, 13))
-def matmul(_: Builder, node: Node, dy: Value) -> Cotangents:
-    """Gradient from d(A B) = dA B + A dB; a vector counts as a matrix with one row or column."""
-    return matmul_cotangents(node.input(0), node.input(1), dy)
-
-
-def matmul_cotangents(a: Value, b: Value, dy: Value) -> tuple[Value, Value]:
-    """Gradients with respect to A and B from ``dy``, the gradient with respect to A B.
+def matmul(op: Builder, node: Node, dy: Value) -> Cotangents:
+    """Gradient from d(A B) = dA B + A dB; a vector counts as a matrix with one row or column.
 
     A matrix's gradient may keep batch axes that only the other operand has; the caller sums them.
     """
-    op = dy.op
+    a, b = node.input(0), node.input(1)
     rows = op.Unsqueeze(a, op.integers(0)) if a.rank == 1 else a
     columns = op.Unsqueeze(b, op.integers(1)) if b.rank == 1 else b
     if a.rank == 1:

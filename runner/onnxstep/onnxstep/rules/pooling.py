@@ -24,7 +24,9 @@ def max_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
         raise ModelError(f"{node.label}: only storage_order = 0 is differentiated")
     x, view = node.x, window(node, tuple(node.attribute("kernel_shape")))
     # MaxUnpool is faster than a scatter (benchmarks/rules/max_pool.py).
-    if _can_use_max_unpool(op, node, view):
+    whole = tuple(n * k for n, k in zip(node.y.shape[2:], view.kernel, strict=True))
+    fits = view.is_partition and whole == x.shape[2:]
+    if fits and op.provider == "cpu" and x.elem_type == TensorProto.FLOAT:
         return op.MaxUnpool(dy, node.output(1), kernel_shape=view.kernel, strides=view.strides)
     adding = {} if view.is_partition else {"reduction": "add"}
     flat = op.integers(-1)
@@ -38,19 +40,12 @@ def max_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
     return scattered.reshape(*x.shape)
 
 
-def _can_use_max_unpool(op: Builder, node: Node, view: Window) -> bool:
-    whole = tuple(n * k for n, k in zip(node.y.shape[2:], view.kernel, strict=True))
-    fits = view.is_partition and whole == node.x.shape[2:]
-    return fits and op.provider == "cpu" and node.x.elem_type == TensorProto.FLOAT
-
-
 @gradient("AveragePool", versions=(7, 10, 11, 19, 22))
 def average_pool(op: Builder, node: Node, dy: Value) -> Cotangents:
     """Each element gets the sum of dy / n over its windows of n elements; n may include padding."""
     view = window(node, tuple(node.attribute("kernel_shape")))
-    return _sum_containing_windows(
-        op, dy * _inverse_window_sizes(op, node, view), view, node.x.shape[2:]
-    )
+    shares = dy * _inverse_window_sizes(op, node, view)
+    return _sum_containing_windows(op, shares, view, node.x.shape[2:])
 
 
 def _inverse_window_sizes(op: Builder, node: Node, view: Window) -> Value:
@@ -88,9 +83,8 @@ def _sum_containing_windows(
         return _repeat_along_spatial_axes(op, dy, view.kernel)
     planes = dy.reshape(-1, 1, *out)
     kernel = op.Expand(op.scalar(1.0, dy.elem_type), op.integers(1, 1, *view.kernel))
-    return convolve_transposed(planes, kernel, view, input_lengths, 1).reshape(
-        batch, channels, *input_lengths
-    )
+    dx = convolve_transposed(planes, kernel, view, input_lengths, 1)
+    return dx.reshape(batch, channels, *input_lengths)
 
 
 def _repeat_along_spatial_axes(op: Builder, dy: Value, copies_per_axis: Sequence[int]) -> Value:

@@ -41,7 +41,9 @@ def resize(op: Builder, node: Node, dy: Value) -> Cotangents:
         # Sum over each block of copies; pooling is the fastest way to compute this sum.
         mean = op.AveragePool(dy, kernel_shape=factors, strides=factors)
         return mean * float(math.prod(factors))
-    for axis in sorted(_resized_axes(node), key=lambda axis: node.x.shape[axis] / dy.shape[axis]):
+    into, out, scales = node.x.shape, node.y.shape, _scale_by_axis(node)
+    resized = [a for a in range(len(into)) if into[a] != out[a] or scales.get(a, 1.0) != 1.0]
+    for axis in sorted(resized, key=lambda axis: into[axis] / out[axis]):
         dy = matmul_along_axis(_resize_matrix(op, node, axis), dy, axis)
     return dy
 
@@ -57,12 +59,6 @@ def _repetition_factors(node: Node) -> list[int] | None:
     scales = _scale_by_axis(node)
     factors = [b // a for a, b in zip(into, out, strict=True)]
     return factors[2:] if all(scales.get(axis, f) == f for axis, f in enumerate(factors)) else None
-
-
-def _resized_axes(node: Node) -> list[int]:
-    into, out = node.x.shape, node.y.shape
-    scales = _scale_by_axis(node)
-    return [a for a in range(len(into)) if into[a] != out[a] or scales.get(a, 1.0) != 1.0]
 
 
 def _resize_matrix(op: Builder, node: Node, axis: int) -> Value:
