@@ -64,7 +64,7 @@ def _matching_tensor_names(model: onnx.ModelProto, patterns: Iterable[str]) -> l
 
 def _sources(forward: Forward, names: Iterable[str]) -> list[Value]:
     op = forward.op
-    choices = [entry.name for entry in (*forward.inputs, *op.initializers)]
+    choices = [value.name for value in forward.inputs] + [tensor.name for tensor in op.initializers]
     for name in names:
         if name not in choices:
             raise unknown_name("wrt", name, choices)
