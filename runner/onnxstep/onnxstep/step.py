@@ -56,12 +56,12 @@ _DEFAULTS = StepOptions()
 class Accumulation:
     """Graph that adds a micro-batch's gradients to running sums; it runs for all but the last.
 
-    The graph has the inputs of the step, except learning rate and optimizer state, and the step's
-    loss. It updates running statistics, but not the loss scale. ``carried`` are the sums and
-    running statistics.
+    The graph has the inputs of the step, except learning rate and optimizer state. It updates
+    running statistics, but not the loss scale. ``carried`` are the sums and running statistics.
     """
 
     model: onnx.ModelProto
+    loss: str
     carried: tuple[Carried, ...]
 
 
@@ -347,5 +347,6 @@ def _accumulation(pulled: _DifferentiatedModel, sums: Mapping[str, Transition]) 
     trained += [pulled.scale.before] if pulled.scale else []
     return Accumulation(
         model=_closed(pulled, trained, moves, "accumulation"),
+        loss=pulled.loss.name,
         carried=tuple(move.carried for move in moves),
     )

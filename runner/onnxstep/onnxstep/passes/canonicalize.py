@@ -15,7 +15,7 @@ from onnxstep.graphs.functions import inline_functions
 from onnxstep.graphs.fused import unfuse
 from onnxstep.graphs.importer_quirks import drop_empty_scales, initializers_apart
 from onnxstep.graphs.inference import check_nodes, infer_shapes
-from onnxstep.graphs.tensors import declared_values, keep_declarations, one_line
+from onnxstep.graphs.tensors import declared_values, keep_declarations, one_line, value_types
 from onnxstep.passes.upgrade import OLDEST_OPSET, upgrade
 
 _ALIAS = "ai.onnx"
@@ -69,13 +69,17 @@ def _inline_bodies(model: onnx.ModelProto) -> onnx.ModelProto:
         written = {attribute.name for attribute in node.attribute}
         defaults = [a.default_value for a in schema.attributes.values() if a.name not in written]
         node.attribute.extend(value for value in defaults if value.name)
-    # onnx refuses omitted inputs, which are called "", unless they are declared.
-    model.graph.value_info.add(name="").type.SetInParent()
+    # onnx does not know the types of initializers and of omitted inputs, which are called "".
+    declared = {value.name for value in declared_values(model.graph)}
+    types = {"": onnx.TypeProto(), **value_types(model.graph)}
+    added = {name: kind for name, kind in types.items() if name not in declared}
+    for name, kind in added.items():
+        model.graph.value_info.add(name=name, type=kind)
     try:
         plain = inliner.inline_selected_functions(model, [*chosen], inline_schema_functions=True)
     except (RuntimeError, onnx.checker.ValidationError) as error:
         raise ModelError(f"onnx cannot inline an operator's body: {one_line(error)}") from None
-    keep_declarations(plain.graph, [value for value in plain.graph.value_info if value.name])
+    keep_declarations(plain.graph, [v for v in plain.graph.value_info if v.name not in added])
     return plain
 
 
