@@ -54,6 +54,25 @@ def test_a_body_that_depends_on_types_is_expanded() -> None:
     np.testing.assert_allclose(got, p - np.eye(3)[[2]], rtol=1e-5, atol=1e-6)
 
 
+def test_a_body_may_read_stored_tensors_and_lack_optional_inputs() -> None:
+    """A body that depends on types may read an initializer, and the node may omit an input."""
+    model = model_of_text(
+        "g (float[1,1,2,4] q, float[1,1,2,4] v) => (float[1,1,2,4] y) "
+        "<float[1,1,2,4] k = {1, 0, 2, 0, 0, 1, 0, 3}> { y = Attention(q, k, v, , ) }",
+        opset=23,
+    )
+    rng = np.random.default_rng(0)
+    q, v, u = rng.standard_normal((3, 1, 1, 2, 4), dtype=np.float32)
+    got = run(vjp_graph(model, ["k", "v"]), {"q": q, "v": v, "y_cotangent": u})
+    k = np.array([[1, 0, 2, 0], [0, 1, 0, 3]], np.float32)
+    scores = np.exp(q[0, 0] @ k.T / 2)
+    p = scores / scores.sum(axis=1, keepdims=True)
+    dp = u[0, 0] @ v[0, 0].T
+    ds = p * (dp - (p * dp).sum(axis=1, keepdims=True)) / 2
+    np.testing.assert_allclose(got["v_gradient"][0, 0], p.T @ u[0, 0], rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(got["k_gradient"][0, 0], ds.T @ q[0, 0], rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("constant", ["value_ints = [1]", "value = int64[1] {1}"])
 def test_constants_however_they_are_written(constant: str) -> None:
     """ReduceMean gets its axes from a Constant node, whether in ``value_ints`` or in ``value``."""
