@@ -162,7 +162,7 @@ def test_a_full_disk_ends_the_run_and_loses_nothing(project: Path) -> None:
             "expected a usable GPU",
             marks=pytest.mark.skipif("cuda" in usable_providers(), reason="CUDA is usable here"),
         ),
-        (["--provider", "cpu", "--results", "specs/studies/brief.toml"], 3, "for results"),
+        (["--provider", "cpu", "--results", "specs/studies/brief.toml"], 3, "takes a new file"),
     ],
 )
 def test_wrong_arguments_say_what_is_right(

@@ -8,17 +8,11 @@ from decimal import Decimal
 
 from epochcost.analysis.arithmetic import BYTES_PER_NUMBER, arithmetic_of_model, optimizer_states
 from epochcost.analysis.observations import KINDS, Observation
+from epochcost.cost import replay
 from epochcost.cost.bill import share
 from epochcost.cost.estimate import Time
 from epochcost.cost.lines import Usage
 from epochcost.cost.market import Market
-from epochcost.cost.replay import (
-    MovingJob,
-    PolicyResult,
-    compare_policies,
-    expected_cost,
-    saving_interval,
-)
 from epochcost.errors import InputError
 from epochcost.specs.catalogue import Catalogue, current_prices
 from epochcost.specs.model import Model
@@ -48,8 +42,8 @@ class Replayed:
     time: Time
     kind: str
     state_gb: float
-    job: MovingJob
-    results: tuple[PolicyResult, ...]
+    job: replay.MovingJob
+    results: tuple[replay.PolicyResult, ...]
 
     @property
     def home(self) -> int:
@@ -82,7 +76,7 @@ class Replayed:
         between = SECONDS_PER_HOUR / per_hour
         interval = max((2 * self.job.save_seconds * between) ** 0.5, 1.0)
         job = replace(self.job, interval_seconds=interval)
-        return expected_cost(job, per_hour, self.market.mean_price(self.home))
+        return replay.expected_cost(job, per_hour, self.market.mean_price(self.home))
 
 
 def play(catalogue: Catalogue, observations: Iterable[Observation], spec: ReplayedJob) -> Replayed:
@@ -99,9 +93,9 @@ def play(catalogue: Catalogue, observations: Iterable[Observation], spec: Replay
     )
     save = state_gb / float(spec.disk_gb_per_second)
     deadline = spec.deadline_hours
-    job = MovingJob(
+    job = replay.MovingJob(
         work_seconds=float(timed.full.mean),
-        interval_seconds=float(spec.interval_seconds or saving_interval(market, save)),
+        interval_seconds=float(spec.interval_seconds or replay.saving_interval(market, save)),
         save_seconds=save,
         restart_seconds=float(spec.restart_seconds),
         move_seconds=state_gb / float(spec.network_gb_per_second),
@@ -109,7 +103,7 @@ def play(catalogue: Catalogue, observations: Iterable[Observation], spec: Replay
         on_demand_per_hour=on_demand_per_hour(catalogue, spec.hardware, trace.currency),
         deadline_seconds=None if deadline is None else float(deadline) * SECONDS_PER_HOUR,
     )
-    results = compare_policies(market, job, _STARTS)
+    results = replay.compare_policies(market, job, _STARTS)
     return Replayed(spec, trace, market, timed.full, timed.kind, state_gb, job, results)
 
 

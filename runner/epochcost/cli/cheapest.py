@@ -11,14 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from epochcost.analysis.answers import (
-    CheapestAnswer,
-    Demand,
-    Mode,
-    cheapest_answer,
-    name_of,
-    place_of,
-)
+from epochcost.analysis import answers
 from epochcost.analysis.machines import hardware_option
 from epochcost.analysis.observations import Stack
 from epochcost.analysis.odds import odds_sentence, scenarios, times_over
@@ -71,7 +64,7 @@ def cheapest(
         typer.Option(help="Precision. Default: mixed on GPUs with tensor cores, fp32 elsewhere."),
     ] = None,
     mode: Annotated[
-        Mode | None,
+        answers.Mode | None,
         typer.Option(
             help="A full training (default), an inference, or an epoch of a longer training."
         ),
@@ -93,22 +86,22 @@ def cheapest(
         raise InputError(f"--mode {mode}: expected inference with --count or --tokens")
     mode = mode or ("inference" if infers else "training")
     examples = Decimal(MILLION) if count is None else parse_count(count, "count")
-    demand = Demand(model, mode, limiting.limits, software, precision, examples, tokens)
+    demand = answers.Demand(model, mode, limiting.limits, software, precision, examples, tokens)
     catalogue = catalogue_to_read()
     times = times_to_read(catalogue, listing.results, model, precision)
-    answer = cheapest_answer(catalogue, times, demand)
+    answer = answers.cheapest_answer(catalogue, times, demand)
     if listing.form == "json":
         print_json(_answer_fields(answer))
     else:
         _show(answer, listing)
 
 
-def _show(answer: CheapestAnswer, listing: ListOptions) -> None:
+def _show(answer: answers.CheapestAnswer, listing: ListOptions) -> None:
     demand = answer.demand
     order = "fastest first, as --budget asks" if demand.limits.fastest else "cheapest first"
     say(f"Choices for {demand.phrase}, {order}\n")
     met, beyond = demand.limits.divided(answer.ordered)
-    best = first_by(met, place_of)[:_MOST_SHOWN]
+    best = first_by(met, answers.place_of)[:_MOST_SHOWN]
     row = partial(_row, answer.choice)
     print_choices(_HEADER, met, best, row, listing, drop=_DROP, beyond=beyond)
     left_out = _left_out_texts(answer, show_all=listing.show_all)
@@ -133,7 +126,7 @@ def _row(choice: Candidate[Offer], candidate: Candidate[Offer]) -> tuple[str, ..
     )
 
 
-def _left_out_texts(answer: CheapestAnswer, *, show_all: bool) -> Iterator[str]:
+def _left_out_texts(answer: answers.CheapestAnswer, *, show_all: bool) -> Iterator[str]:
     unpriced = answer.offers.unpriced
     counts = Counter(_reason_not_compared(row, reason) for row, reason in unpriced)
     reasons = "; ".join(f"{number}: {reason}" for reason, number in counts.most_common())
@@ -154,14 +147,15 @@ def _reason_not_compared(row: Row, reason: str) -> str:
     return f"{row.reservation or reason}{machine}"
 
 
-def _explanation_lines(answer: CheapestAnswer) -> Iterator[str]:
+def _explanation_lines(answer: answers.CheapestAnswer) -> Iterator[str]:
     choice, demand = answer.choice, answer.demand
     limit = demand.limits.phrases.get("budget" if demand.limits.fastest else "deadline", "")
     best = f"{'Fastest' if demand.limits.fastest else 'Cheapest'} {limit}".rstrip()
-    yield f"{best}: {name_of(choice)}: {_cost(choice)} with {_software(choice)}."
+    yield f"{best}: {answers.name_of(choice)}: {choice.figures} with {_software(choice)}."
     for candidate in answer.other_stacks:
         beyond = "" if demand.limits.met_by(candidate) else ", beyond the limits"
-        yield f"With {_software(candidate)}{beyond}: {_cost(candidate)}, {name_of(candidate)}."
+        name = answers.name_of(candidate)
+        yield f"With {_software(candidate)}{beyond}: {candidate.figures}, {name}."
     yield _next_best(answer)
     yield f"How sure: {'; '.join(_range_and_doubts(answer))}."
     yield from _confirmed_price_sentence(answer)
@@ -174,24 +168,19 @@ def _explanation_lines(answer: CheapestAnswer) -> Iterator[str]:
         yield from _batch_accuracy_sentences(answer)
 
 
-def _cost(candidate: Candidate[Offer]) -> str:
-    cost = candidate.cost
-    return f"{money(cost.mean, cost.currency)} in {seconds(float(candidate.seconds))}"
-
-
 def _software(candidate: Candidate[Offer]) -> str:
     observed = candidate.key.row.observed
     return render_software(observed.software, observed.precision)
 
 
-def _next_best(answer: CheapestAnswer) -> str:
+def _next_best(answer: answers.CheapestAnswer) -> str:
     runner_up = answer.runner_up
     if runner_up is None:
         return "There is nothing to compare it with."
     gap = runner_up.cost.mean - answer.choice.cost.mean
     place = f"{runner_up.key.row.observed.machine.name}, {runner_up.key.job.price.plan}"
     amount = money(abs(gap), answer.choice.cost.currency)
-    return f"Next is {place}: {amount} {'more' if gap >= 0 else 'less'}, {_cost(runner_up)}."
+    return f"Next is {place}: {amount} {'more' if gap >= 0 else 'less'}, {runner_up.figures}."
 
 
 def _range_of_cost(choice: Candidate[Offer]) -> str:
@@ -201,7 +190,7 @@ def _range_of_cost(choice: Candidate[Offer]) -> str:
     return render_range(choice.cost, time)
 
 
-def _range_and_doubts(answer: CheapestAnswer) -> Iterator[str]:
+def _range_and_doubts(answer: answers.CheapestAnswer) -> Iterator[str]:
     choice, price = answer.choice, answer.choice.key.job.price
     observed = choice.key.row.observed
     yield _range_of_cost(choice)
@@ -226,15 +215,15 @@ def _range_and_doubts(answer: CheapestAnswer) -> Iterator[str]:
         yield f"its price is {price.age}"
 
 
-def _confirmed_price_sentence(answer: CheapestAnswer) -> Iterator[str]:
+def _confirmed_price_sentence(answer: answers.CheapestAnswer) -> Iterator[str]:
     choice = answer.choice
     if choice.key.job.price.unconfirmed_text and not answer.demand.limits.fastest:
         confirmed = (row for row in answer.alternatives if not row.key.job.price.unconfirmed_text)
         if least := next(confirmed, None):
-            yield f"At a confirmed price: {_cost(least)}, {name_of(least)}."
+            yield f"At a confirmed price: {least.figures}, {answers.name_of(least)}."
 
 
-def _odds_sentences(answer: CheapestAnswer) -> Iterator[str]:
+def _odds_sentences(answer: answers.CheapestAnswer) -> Iterator[str]:
     demand, chances = answer.demand, answer.odds
     limits = {"both": "both", **demand.limits.phrases}
     if demand.limits.budget is not None:
@@ -263,7 +252,7 @@ def _odds_sentences(answer: CheapestAnswer) -> Iterator[str]:
         )
 
 
-def _batch_accuracy_sentences(answer: CheapestAnswer) -> Iterator[str]:
+def _batch_accuracy_sentences(answer: answers.CheapestAnswer) -> Iterator[str]:
     batch = answer.batch
     if len({candidate.key.row.observed.batch_size for candidate in answer.offers.candidates}) < 2:
         return
@@ -277,7 +266,7 @@ def _batch_accuracy_sentences(answer: CheapestAnswer) -> Iterator[str]:
         beyond = "" if answer.demand.limits.met_by(batch.choice) else ", beyond the limits"
         yield (
             f"Of batch sizes known to reach {plain(batch.demanded)} %, the cheapest is "
-            f"{batch.batch_size}: {name_of(batch.choice)}{beyond}."
+            f"{batch.batch_size}: {answers.name_of(batch.choice)}{beyond}."
         )
     for verb, sizes in (("misses it", batch.less_accurate), ("is unknown", batch.unknown)):
         if sizes:
@@ -307,7 +296,7 @@ def _render_needed_change(switch: Switch) -> str:
     return f"its {_input(switch.name)} {'rises' if ratio > 1 else 'falls'} {size}"
 
 
-def _answer_fields(answer: CheapestAnswer) -> dict[str, Any]:
+def _answer_fields(answer: answers.CheapestAnswer) -> dict[str, Any]:
     odds = answer.odds
     shares = {machine.name: share for machine, share in odds.shares.items()}
     return fields_of(answer) | {

@@ -20,14 +20,8 @@ from epochcost.analysis.finetune import (
 )
 from epochcost.analysis.finetune_memory import DEFAULT_RANK
 from epochcost.analysis.odds import odds_sentence
+from epochcost.cli import choices
 from epochcost.cli.bundled import inputs_to_read
-from epochcost.cli.choices import (
-    LimitOptions,
-    ListOptions,
-    how_known,
-    left_out_lines,
-    print_choices,
-)
 from epochcost.cli.terminal import ids, print_json, say, with_option_groups
 from epochcost.cost.compare import Candidate
 from epochcost.errors import UsageError
@@ -73,8 +67,8 @@ def finetune(
         int | None, typer.Option(min=1, help=f"Rank of adapters. Default: {DEFAULT_RANK}.")
     ] = None,
     machines: Annotated[int, typer.Option(min=1, help="Machines that share the training.")] = 1,
-    limiting: LimitOptions,
-    listing: ListOptions,
+    limiting: choices.LimitOptions,
+    listing: choices.ListOptions,
 ) -> None:
     """Show what fine-tuning or pre-training a language model costs.
 
@@ -104,7 +98,7 @@ def _total_tokens(
     raise UsageError("expected either --examples or --tokens-total, such as 10B")
 
 
-def _show(answer: FinetuneAnswer, listing: ListOptions) -> None:
+def _show(answer: FinetuneAnswer, listing: choices.ListOptions) -> None:
     demand, limits = answer.demand, answer.demand.limits
     name, first = _METHODS[demand.method], "fastest" if limits.fastest else "cheapest"
     say(
@@ -118,9 +112,9 @@ def _show(answer: FinetuneAnswer, listing: ListOptions) -> None:
     met, beyond = limits.divided(offers)
     best = by_hardware(met)[:_MOST_SHOWN]
     row = partial(_row, answer.choice)
-    print_choices(_HEADER, met, best, row, listing, drop=_DROP, beyond=beyond)
+    choices.print_choices(_HEADER, met, best, row, listing, drop=_DROP, beyond=beyond)
     say("\n".join(filter(None, _choice_sentences(answer, first.capitalize()))))
-    left_out = left_out_lines(answer.refused, show_all=listing.show_all)
+    left_out = choices.left_out_lines(answer.refused, show_all=listing.show_all)
     say("\n".join((*_not_compared(answer), *left_out)))
 
 
@@ -146,7 +140,7 @@ def _row(choice: Candidate[TuningOffer], candidate: Candidate[TuningOffer]) -> t
         cost.between or "—",
         memory(offer.way.needed_bytes),
         ", ".join(filter(None, [str(setting.sequences), *fitted])),
-        how_known(offer.mark, offer.price),
+        choices.how_known(offer.mark, offer.price),
         offer.price.region or "",
         offer.price.as_of.isoformat(),
     )
@@ -156,8 +150,7 @@ def _choice_sentences(answer: FinetuneAnswer, superlative: str) -> Iterator[str]
     choice, way = answer.choice, answer.choice.key.way
     cost, setting, forecast = choice.cost, way.setting, way.forecast
     yield (
-        f"{superlative}: {way.hardware.name}, {choice.key.price.plan_text}: "
-        f"{money(cost.mean, cost.currency)} in {seconds(float(choice.seconds))}, "
+        f"{superlative}: {way.hardware.name}, {choice.key.price.plan_text}: {choice.figures}, "
         f"{1 / forecast.seconds:,.0f} tokens a second (likely {1 / forecast.high:,.0f} to "
         f"{1 / forecast.low:,.0f})."
     )

@@ -12,20 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Column
 
 from epochcost.cli.outcomes import render_limit, render_served
-from epochcost.execute.assignment import (
-    Advanced,
-    Event,
-    Exhausted,
-    Failed,
-    Finished,
-    Outcome,
-    RoundStored,
-    Scheduled,
-    Skipped,
-    Started,
-    Swept,
-    Waiting,
-)
+from epochcost.execute import assignment
 from epochcost.plan.rounds import Visit
 from epochcost.results.records import Result
 from epochcost.results.rounds import round_count, summary_of, without_disturbed_rounds
@@ -77,21 +64,23 @@ def _expected_seconds(visit: Visit) -> float:
     return 0.0 if visit.stored else float(visit.expected_seconds) + _OVERHEAD_SECONDS
 
 
-def render_outcome(event: Outcome | RoundStored | Exhausted) -> str:
+def render_outcome(
+    event: assignment.Outcome | assignment.RoundStored | assignment.Exhausted,
+) -> str:
     """The outcome of a trial in one line."""
-    if isinstance(event, Exhausted):
+    if isinstance(event, assignment.Exhausted):
         return "out of memory, which bounds the sweep"
-    if isinstance(event, Failed):
+    if isinstance(event, assignment.Failed):
         return f"failed: {str(event.error).splitlines()[0]}{render_kept(event)}"
     measurement = event.result.measurement
-    stored = "stored before, " if isinstance(event, Skipped) else ""
+    stored = "stored before, " if isinstance(event, assignment.Skipped) else ""
     if measurement.served is not None:
         return stored + render_served(event.trial, measurement.served)
     counted = without_disturbed_rounds(event.result)
     summary, rounds = summary_of(counted), round_count(counted.measurement)
     extent = f"{summary.count} samples" + (f" in {rounds} rounds" if rounds > 1 else "")
     extent += _render_disturbance(counted, round_count(measurement) - rounds)
-    why = "more follow" if isinstance(event, RoundStored) else measurement.stop_reason
+    why = "more follow" if isinstance(event, assignment.RoundStored) else measurement.stop_reason
     width = f"±{share(summary.relative_margin, decimals=1)}"
     return f"{stored}{seconds(summary.mean)} {width} a step, {extent} ({why})"
 
@@ -110,7 +99,7 @@ def _render_patience(extra_seconds: float | None) -> str:
     return f", added for precision; {seconds(extra_seconds)} of --patience left"
 
 
-def render_kept(event: Failed) -> str:
+def render_kept(event: assignment.Failed) -> str:
     """The number of rounds that a failed trial had stored, in brackets; empty for none."""
     return f" ({render_count(event.rounds_kept, 'round')} kept)" if event.rounds_kept else ""
 
@@ -141,31 +130,31 @@ class Display:
     def __exit__(self, *_: object) -> None:
         self._progress.stop()
 
-    def __call__(self, event: Event) -> None:
+    def __call__(self, event: assignment.Event) -> None:
         """Show an event of the run."""
         match event:
-            case Scheduled():
+            case assignment.Scheduled():
                 self._left.schedule(event.visits)
                 self._extra = _render_patience(event.extra_seconds)
                 self._progress.update(self._task, total=len(event.visits))
-            case Started():
+            case assignment.Started():
                 self._start(event)
-            case Advanced():
+            case assignment.Advanced():
                 self._advance(event)
-            case Swept():
+            case assignment.Swept():
                 self._say(render_limit(event.limit))
-            case Waiting():
+            case assignment.Waiting():
                 line = f"waiting: {event.reason}; for {seconds(event.left_seconds)} at most"
                 self._progress.update(self._task, description=line)
                 self._say("" if self._live else f"    {line}")
             case _:
-                measured = isinstance(event, Finished | RoundStored)
-                self._left.end(measured=measured, given_up=isinstance(event, Failed))
+                measured = isinstance(event, assignment.Finished | assignment.RoundStored)
+                self._left.end(measured=measured, given_up=isinstance(event, assignment.Failed))
                 self._progress.advance(self._task)
                 title = f"{event.trial.title}:" if self._live else "   "
                 self._say(f"{title} {render_outcome(event)}")
 
-    def _start(self, event: Started) -> None:
+    def _start(self, event: assignment.Started) -> None:
         self._left.start()
         turn = f", round {event.round} of {event.rounds}" if event.rounds > 1 else ""
         self._doing = f"{event.trial.title}{turn}"
@@ -175,7 +164,7 @@ class Display:
         count = f"[{event.number}/{event.total}]"
         self._say("" if self._live else f"{count} {self._doing} ({self._left.text}{self._extra})")
 
-    def _advance(self, event: Advanced) -> None:
+    def _advance(self, event: assignment.Advanced) -> None:
         progress, precision = event.progress, ""
         if progress.relative_half_width is not None:
             precision = f" ±{share(progress.relative_half_width, decimals=1)}"

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
+from epochcost import units
 from epochcost.cli import terminal
 from epochcost.cli.bundled import catalogue_to_read
 from epochcost.cli.terminal import ids, print_json, print_table, say, with_option_groups
@@ -20,16 +21,6 @@ from epochcost.errors import InputError, UsageError
 from epochcost.measure.cpu import usable_cpus
 from epochcost.specs.price import Price
 from epochcost.specs.terms import BILLING_RULES, BillingName
-from epochcost.units import (
-    money,
-    parse_decimal,
-    parse_duration_seconds,
-    plain,
-    render_count,
-    seconds,
-    share,
-    significant_places,
-)
 
 _MOST_RATE_PLACES = 6
 
@@ -59,8 +50,8 @@ class QuoteOptions:
 
     def usage(self) -> Usage:
         """Make a ``Usage`` from the options; raises InputError for an invalid time or number."""
-        moved = parse_decimal(self.egress_gb or "0", "egress-gb")
-        seconds_used = parse_duration_seconds(self.duration or "")
+        moved = units.parse_decimal(self.egress_gb or "0", "egress-gb")
+        seconds_used = units.parse_duration_seconds(self.duration or "")
         return Usage(seconds_used, self.count, self.vcpus, runs=self.runs, egress_gb=moved)
 
 
@@ -135,7 +126,7 @@ def _bill_at_rate(asked: QuoteOptions) -> _Bill:
     assert asked.rate is not None, "either --price or --rate is set"
     assert asked.billing is not None, "a rate has a billing"
     currency, usage = asked.currency or "USD", asked.usage()
-    amount = parse_decimal(asked.rate, "rate")
+    amount = units.parse_decimal(asked.rate, "rate")
     quoted = quote_at_rate(amount, BILLING_RULES[asked.billing], usage, currency)
     heading = f"{_formatted_rate(amount, currency)} per hour, {asked.billing} billing"
     return _Bill(quoted, usage, heading)
@@ -177,7 +168,7 @@ def _nine_of_ten(price: Price, usage: Usage) -> list[Quote]:
     Empty if the price plan has no interruptions.
     """
     known = _has_known_interruptions(price)
-    return [quote_quantile(price, usage, share) for share in NINE_OF_TEN] if known else []
+    return [quote_quantile(price, usage, part) for part in NINE_OF_TEN] if known else []
 
 
 def _totals_by_rate(price: Price, usage: Usage) -> list[tuple[Decimal, Decimal]]:
@@ -191,9 +182,9 @@ def _totals_by_rate(price: Price, usage: Usage) -> list[tuple[Decimal, Decimal]]
 
 def _show(bill: _Bill) -> None:
     currency, lines = bill.quote.currency, bill.quote.lines
-    places = max(significant_places(line.amount, 3) for line in lines)
+    places = max(units.significant_places(line.amount, 3) for line in lines)
     say(f"{_render_usage(bill.usage)}; {bill.plan_text}\n")
-    total = ("total", "", "", money(bill.quote.total, currency, places))
+    total = ("total", "", "", units.money(bill.quote.total, currency, places))
     rows = [*(_row(line, currency, places) for line in lines), total]
     print_table(("part", "quantity", "rate", "amount"), rows)
     notes = list(_note_sentences(bill))
@@ -202,34 +193,36 @@ def _show(bill: _Bill) -> None:
 
 
 def _render_usage(usage: Usage) -> str:
-    used = f"{plain(usage.duration_seconds)} s on {render_count(usage.count, 'machine')}"
+    used = (
+        f"{units.plain(usage.duration_seconds)} s on {units.render_count(usage.count, 'machine')}"
+    )
     return used if usage.runs == 1 else f"{used}, {usage.runs:,} runs in a row"
 
 
 def _row(line: Line, currency: str, places: int) -> tuple[str, str, str, str]:
-    quantity = f"{line.quantity:,.{significant_places(line.quantity, 4)}f} {line.unit}"
+    quantity = f"{line.quantity:,.{units.significant_places(line.quantity, 4)}f} {line.unit}"
     rate = f"{_formatted_rate(line.rate, currency)} per {line.unit}"
-    return line.label, quantity, rate, money(line.amount, currency, places)
+    return line.label, quantity, rate, units.money(line.amount, currency, places)
 
 
 def _formatted_rate(rate: Decimal, currency: str) -> str:
-    exact = len(plain(rate).partition(".")[2])
-    shortened = max(_MOST_RATE_PLACES, significant_places(rate, 2))
-    return money(rate, currency, max(2, min(exact, shortened)))
+    exact = len(units.plain(rate).partition(".")[2])
+    shortened = max(_MOST_RATE_PLACES, units.significant_places(rate, 2))
+    return units.money(rate, currency, max(2, min(exact, shortened)))
 
 
 def _note_sentences(bill: _Bill) -> Iterator[str]:
     quoted, usage = bill.quote, bill.usage
     if quoted.elapsed_seconds != usage.duration_seconds * usage.runs:
-        elapsed = seconds(float(quoted.elapsed_seconds))
+        elapsed = units.seconds(float(quoted.elapsed_seconds))
         yield f"Elapsed: {elapsed}, with starts, checkpoints and repeated work."
     if bill.price is not None:
         yield from _interruption_sentences(bill.price, quoted, usage)
     if quoted.credit_left is not None:
         before, rest = quoted.before_credit, quoted.credit_left
         yield (
-            f"Before the credit: {money(before, quoted.currency)}. "
-            f"Left of the credit: {money(rest, quoted.currency)}."
+            f"Before the credit: {units.money(before, quoted.currency)}. "
+            f"Left of the credit: {units.money(rest, quoted.currency)}."
         )
     if quoted.assumed:
         yield "Assumed, not a market price."
@@ -238,14 +231,16 @@ def _note_sentences(bill: _Bill) -> Iterator[str]:
 def _interruption_sentences(price: Price, quoted: Quote, usage: Usage) -> Iterator[str]:
     currency = quoted.currency
     if totals := _totals_by_rate(price, usage):
-        costs = ", ".join(f"{money(total, currency)} at {share(rate)}" for rate, total in totals)
+        costs = ", ".join(
+            f"{units.money(total, currency)} at {units.share(rate)}" for rate, total in totals
+        )
         yield (
             "The rate of interruptions is unknown. Cost by interruptions an hour, with 30 s to "
             f"save and 5 min to resume: {costs}."
         )
     if ends := _nine_of_ten(price, usage):
-        amounts = " to ".join(money(end.total, currency) for end in ends)
-        times = " to ".join(seconds(float(end.elapsed_seconds)) for end in ends)
+        amounts = " to ".join(units.money(end.total, currency) for end in ends)
+        times = " to ".join(units.seconds(float(end.elapsed_seconds)) for end in ends)
         credit = " before credit" if quoted.credit_left is not None else ""
         yield (
             f"The bill has the expected interruptions: nine runs of ten cost {amounts}{credit}, "

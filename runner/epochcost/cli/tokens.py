@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from epochcost import units
 from epochcost.analysis.odds import odds_sentence
 from epochcost.analysis.serving import ServedDecoder, ServedRate
 from epochcost.analysis.token_answers import (
@@ -31,16 +32,6 @@ from epochcost.cli.terminal import fields_of, ids, print_json, print_table, say,
 from epochcost.errors import InputError
 from epochcost.report.wording import render_cost
 from epochcost.specs.decoder import ServedPrecision
-from epochcost.units import (
-    money,
-    money_range,
-    parse_decimal,
-    parse_duration_seconds,
-    parse_share,
-    rounded,
-    seconds,
-    share,
-)
 
 _HEADER = (
     "machine or API", "a million", "likely", "cheapest", "number", "busy", "with", "how known",
@@ -108,7 +99,7 @@ def tokens(
     if sum(shares) > 1:
         raise InputError(
             "cache-write: expected at most the share that is not cached, "
-            f"{share(1 - shares[0])}, got {cache_write!r:.80}"
+            f"{units.share(1 - shares[0])}, got {cache_write!r:.80}"
         )
     traffic = Requests(_requests_per_second(requests), prompt, output, *bounds, *shares, batch)
     market = TokenMarket(inputs_to_read(listing.results))
@@ -134,18 +125,20 @@ def _offer_fields(offer: Way) -> dict[str, Any]:
 
 
 def _parse_prompt_share(text: str, option: str) -> Decimal:
-    share = parse_share(text, option)
+    part = units.parse_share(text, option)
     # A whole number may mean a percentage.
-    if not 0 <= share <= 1 or (share == 1 and "%" not in text):
+    if not 0 <= part <= 1 or (part == 1 and "%" not in text):
         raise InputError(
             f"{option}: expected a percentage up to 100%, or a share below 1, got {text!r:.80}"
         )
-    return share
+    return part
 
 
 def _requests_per_second(text: str) -> Decimal:
     match = re.fullmatch(r"\s*([0-9.]+)\s*/\s*(s|min|h|d)\s*", text)
-    rate = parse_decimal(match[1], "requests") / _PER_SECOND[match[2]] if match else Decimal(0)
+    rate = (
+        units.parse_decimal(match[1], "requests") / _PER_SECOND[match[2]] if match else Decimal(0)
+    )
     if rate <= 0:
         raise InputError(
             f"requests: expected a rate above 0, such as 0.5/s, 30/min or 2000/d, got {text!r:.80}"
@@ -160,7 +153,7 @@ def _bound(text: str | None, name: str) -> Decimal | None:
         raise InputError(
             f"{name}: expected a time with its unit, such as 500ms or 1s, got {text!r}"
         )
-    return parse_duration_seconds(text, name)
+    return units.parse_duration_seconds(text, name)
 
 
 def _show(answer: TokenAnswer, listing: ListOptions) -> None:
@@ -194,7 +187,7 @@ def _cheapest_and_measured(answer: TokenAnswer) -> tuple[Way, ...]:
 def _answer_sentences(answer: TokenAnswer) -> Iterator[str]:
     traffic, machine, api = answer.requests, answer.cheapest_machine, answer.cheapest_api
     shares = {"cached": traffic.cached_share, "written to the cache": traffic.written_share}
-    parts = ", ".join(f"{share(part)} {name}" for name, part in shares.items() if part)
+    parts = ", ".join(f"{units.share(part)} {name}" for name, part in shares.items() if part)
     cached = f" ({parts})" if parts else ""
     stated = any(offer.api.batch_percent for offer in answer.apis)
     batch = f", in batches{'' if stated else ' (no API states a batch price)'}" * traffic.batch
@@ -230,14 +223,14 @@ def _break_even_load_sentences(answer: TokenAnswer) -> Iterator[str]:
         yield (
             f"From {_per_second(turn.per_second)} for each machine, {name_of(turn.offer)} "
             f"{turn.comparison} that API: {render_cost(busiest)} a million tokens{ends} if "
-            f"{share(MOST_BUSY)} busy."
+            f"{units.share(MOST_BUSY)} busy."
         )
     if answer.machines and not answer.turns:
         yield "At no load is a machine cheaper than that API."
 
 
 def _asks(offer: ApiOffer) -> str:
-    cost = money(offer.per_million, offer.api.currency)
+    cost = units.money(offer.per_million, offer.api.currency)
     reservation = f" ({offer.price.reservation})" if offer.price.reservation else ""
     return f"{name_of(offer)}, asks {cost} a million tokens{reservation}"
 
@@ -256,12 +249,12 @@ def _render_machine_offer(offer: ServingOffer) -> str:
 
 
 def _per_second(rate: Decimal) -> str:
-    number = rounded(rate)
+    number = units.rounded(rate)
     return f"{number} request{'' if number == '1' else 's'} a second"
 
 
 def _cost_range(offer: ServingOffer) -> str:
-    return money_range(offer.per_million.low, offer.per_million.high, offer.price.currency)
+    return units.money_range(offer.per_million.low, offer.per_million.high, offer.price.currency)
 
 
 def _software(offer: ServingOffer) -> str:
@@ -269,9 +262,9 @@ def _software(offer: ServingOffer) -> str:
 
 
 def _row(answer: TokenAnswer, way: Way) -> tuple[str, ...]:
-    chance = share(answer.chance(way))
+    chance = units.share(answer.chance(way))
     if isinstance(way, ApiOffer):
-        cost, plan = money(way.per_million, way.api.currency), f"prices of {way.api.as_of}"
+        cost, plan = units.money(way.per_million, way.api.currency), f"prices of {way.api.as_of}"
         evidence = way.price.reservation or "list price"
         return (name_of(way), cost, "", chance, "", "", "API", evidence, plan, *[""] * 6)
     capacity, deployment, request = way.capacity, way.deployment, way.capacity.request
@@ -282,14 +275,14 @@ def _row(answer: TokenAnswer, way: Way) -> tuple[str, ...]:
         _cost_range(way),
         chance,
         f"{way.machines:,}",
-        share(way.busy),
+        units.share(way.busy),
         _software(way),
         how_known(way.mark, way.price),
         way.price.plan_text,
         render_cost(way.full),
-        " to ".join(f"{rounded(1 / end)}" for end in (request.high, request.low)) + "/s",
-        seconds(float(capacity.first.mean)),
-        seconds(float(capacity.token.mean)),
+        " to ".join(f"{units.rounded(1 / end)}" for end in (request.high, request.low)) + "/s",
+        units.seconds(float(capacity.first.mean)),
+        units.seconds(float(capacity.token.mean)),
         f"{copies}{capacity.sequences}",
         f"{copies}{deployment.tensor_parallel}",
     )
@@ -298,21 +291,23 @@ def _row(answer: TokenAnswer, way: Way) -> tuple[str, ...]:
 def _rate_row(served: ServedDecoder, rate: ServedRate) -> tuple[str, ...]:
     times = (rate.first_seconds(50), rate.first_seconds(90), rate.further_seconds(90))
     return (
-        f"{rounded(rate.per_second)}/s",
-        *("-" if time is None else seconds(time) for time in times),
-        "-" if rate.good_share is None else share(rate.good_share),
-        f"{rounded(rate.written_per_second)}/s",
+        f"{units.rounded(rate.per_second)}/s",
+        *("-" if time is None else units.seconds(time) for time in times),
+        "-" if rate.good_share is None else units.share(rate.good_share),
+        f"{units.rounded(rate.written_per_second)}/s",
         render_cost(served.per_million(rate)),
-        seconds(rate.seconds),
+        units.seconds(rate.seconds),
     )
 
 
 def _served_decoder_summary(served: ServedDecoder) -> str:
     highest = served.highest
-    rate = f"one machine keeps {{}} up to {rounded(highest.per_second)}/s" if highest else ""
+    rate = f"one machine keeps {{}} up to {units.rounded(highest.per_second)}/s" if highest else ""
     parts = [(rate or "no rate keeps {}").format(render_token_bound(served.requests))]
     if served.start_seconds is not None:
-        parts.append(f"the engine accepts requests {seconds(served.start_seconds)} after its start")
+        parts.append(
+            f"the engine accepts requests {units.seconds(served.start_seconds)} after its start"
+        )
     if served.joules_per_token is not None:
-        parts.append(f"{rounded(served.joules_per_token)} J a token by {served.meters}")
+        parts.append(f"{units.rounded(served.joules_per_token)} J a token by {served.meters}")
     return "; ".join(parts)

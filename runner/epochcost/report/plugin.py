@@ -27,25 +27,9 @@ from epochcost.analysis.difference.revision import earlier_revision
 from epochcost.analysis.inputs import RESULTS_URI, Inputs, read_inputs
 from epochcost.analysis.prediction_trust import stale_fault
 from epochcost.errors import EpochcostError, InputError
+from epochcost.report import page_html, publishing
 from epochcost.report.charts.drawing import Drawer
 from epochcost.report.escape import page_title
-from epochcost.report.page_html import (
-    cut_tables,
-    drawings,
-    first_sentence,
-    insert_charts,
-    insert_tables,
-    resolve_links,
-)
-from epochcost.report.publishing import (
-    POLICY_DRAFT,
-    DocsFiles,
-    SiteFolder,
-    link_faults,
-    script_hashes,
-    write_policy,
-    write_site,
-)
 from epochcost.report.site import Site, build, navigation
 from epochcost.specs.document import display_path
 from epochcost.specs.loader import BUNDLED, load_catalogue
@@ -85,13 +69,13 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
     _warnings: CountHandler
     # Whether the whole site is built, instead of a preview or only changed pages.
     _whole = False
-    _folder: SiteFolder | None = None
+    _folder: publishing.SiteFolder | None = None
     _place: Path
-    _policy = POLICY_DRAFT
+    _policy = publishing.POLICY_DRAFT
 
     def on_startup(self, *, command: Literal["build", "gh-deploy", "serve"], dirty: bool) -> None:
         """Omit the content security policy in previews, because MkDocs' server adds a script."""
-        self._policy = "" if command == "serve" else POLICY_DRAFT
+        self._policy = "" if command == "serve" else publishing.POLICY_DRAFT
         self._whole = command == "build" and not dirty
 
     def on_config(self, config: MkDocsConfig) -> MkDocsConfig:
@@ -115,13 +99,13 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
     def _build_in_new_folder(self, config: MkDocsConfig) -> None:
         self._place = Path(config.site_dir)
         try:
-            self._folder = SiteFolder(self._place)
+            self._folder = publishing.SiteFolder(self._place)
         except EpochcostError as error:
             raise PluginError(str(error)) from error
         config.site_dir = str(self._folder.new)
 
     def _report_symbolic_links(self, config: MkDocsConfig) -> None:
-        faults = tuple(link_faults(Path(config.docs_dir).resolve()))
+        faults = tuple(publishing.link_faults(Path(config.docs_dir).resolve()))
         if faults and config.strict:
             raise PluginError("\n".join(map(str, faults)))
         for fault in faults:
@@ -137,7 +121,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
             published = self.config.published or earlier_revision(project)
             since = publication(project, published)
             self._site = build(inputs, _templates(config), since)
-            drawn = dict(drawings(self._site, self._drawer))
+            drawn = dict(page_html.drawings(self._site, self._drawer))
         except EpochcostError as error:
             raise PluginError(str(error)) from error
         stale = stale_fault(project, docs)
@@ -157,7 +141,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         docs = Path(config.docs_dir).resolve()
         uris = (*config.extra_css, *map(str, config.extra_javascript))
         pictures = (config.theme.get(name) for name in ("logo", "favicon"))
-        rule = DocsFiles(
+        rule = publishing.DocsFiles(
             links=self._links,
             named={docs / uri for uri in (*uris, *pictures) if isinstance(uri, str)},
             results=[folder.resolve() for folder in inputs.folders],
@@ -190,9 +174,11 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         """Cut the tables out of a generated page, and resolve their ``site:`` links."""
         if page.file.src_uri not in self._site.pages:
             return markdown
-        text, tables = cut_tables(markdown)
+        text, tables = page_html.cut_tables(markdown)
         address = partial(_relative_address, files, page.file)
-        self._tables[page.file.src_uri] = [resolve_links(table, address) for table in tables]
+        self._tables[page.file.src_uri] = [
+            page_html.resolve_links(table, address) for table in tables
+        ]
         return text
 
     def on_page_content(
@@ -204,10 +190,10 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         files: Files,
     ) -> str:
         """Set a page's description and its weight in the search, and resolve ``site:`` links."""
-        page.meta.setdefault("description", page_title(first_sentence(html)))
+        page.meta.setdefault("description", page_title(page_html.first_sentence(html)))
         boost = _search_boost(page.file.src_uri, self._site.sections.values())
         page.meta.setdefault("search", {"boost": boost})
-        return resolve_links(html, partial(_relative_address, files, page.file))
+        return page_html.resolve_links(html, partial(_relative_address, files, page.file))
 
     def on_env(self, env: Environment, *, config: MkDocsConfig, files: Files) -> Environment:  # noqa: ARG002
         """Set the content security policy of pages."""
@@ -216,9 +202,9 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
 
     def on_post_page(self, output: str, *, page: Page, config: MkDocsConfig) -> str:  # noqa: ARG002
         """Record a page's inline scripts for the security policy, then insert tables and charts."""
-        self._scripts |= script_hashes(output)
-        output = insert_tables(output, self._tables.get(page.file.src_uri, ()))
-        return insert_charts(output, self._site.figures, self._drawer)
+        self._scripts |= publishing.script_hashes(output)
+        output = page_html.insert_tables(output, self._tables.get(page.file.src_uri, ()))
+        return page_html.insert_charts(output, self._site.figures, self._drawer)
 
     def on_post_template(
         self,
@@ -228,7 +214,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         config: MkDocsConfig,  # noqa: ARG002
     ) -> str:
         """Record the inline scripts of a page of the theme, such as the 404 page."""
-        self._scripts |= script_hashes(output_content)
+        self._scripts |= publishing.script_hashes(output_content)
         return output_content
 
     @event_priority(_LAST)
@@ -238,13 +224,13 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         Only a build of the whole site replaces the old site, not a preview or a build of the
         changed pages. The old site also stays if a strict build had warnings.
         """
-        write_policy(Path(config.site_dir), self._scripts)
+        publishing.write_policy(Path(config.site_dir), self._scripts)
         self._drawer.tidy()
         if self._folder is not None:
             self._replace_site_folder(self._folder, config)
         self._end()
 
-    def _replace_site_folder(self, new_site: SiteFolder, config: MkDocsConfig) -> None:
+    def _replace_site_folder(self, new_site: publishing.SiteFolder, config: MkDocsConfig) -> None:
         config.site_dir = str(self._place)
         # MkDocs will fail this build.
         if config.strict and self._warnings.counts:
@@ -285,8 +271,10 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         for file in files:
             content = file.content_bytes
             if file.src_uri in self._site.pages:
-                text = resolve_links(content.decode(), partial(_relative_address, files, file))
-                content = insert_charts(text, self._site.figures, self._drawer).encode()
+                text = page_html.resolve_links(
+                    content.decode(), partial(_relative_address, files, file)
+                )
+                content = page_html.insert_charts(text, self._site.figures, self._drawer).encode()
             if not _excluded(file):
                 yield file.src_uri, content
         self._end()
@@ -343,6 +331,6 @@ def write_pages(config_file: Path, folder: Path) -> int:
             raise InputError(f"{config_file}: expected the plugin {NAME}, found none")
         config = config.plugins.on_config(config)
         files = config.plugins.on_files(get_files(config), config=config)
-        return write_site(plugin.contents(files), Path(config.docs_dir), folder)
+        return publishing.write_site(plugin.contents(files), Path(config.docs_dir), folder)
     except MkDocsException as error:
         raise InputError(str(error)) from error

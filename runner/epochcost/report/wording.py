@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from decimal import Decimal
 
+from epochcost import units
 from epochcost.analysis.observations import Observation
 from epochcost.analysis.tokens import Requests
 from epochcost.cost.bill import share
@@ -15,17 +16,6 @@ from epochcost.report.list_prices import hourly
 from epochcost.specs.price import Price
 from epochcost.specs.terms import Billing
 from epochcost.statistics.interval import Bounded
-from epochcost.units import (
-    HOURS_PER_BILLED_MONTH,
-    SECONDS_PER_HOUR,
-    money,
-    money_range,
-    plain,
-    render_count,
-    rounded,
-    seconds,
-    symbol,
-)
 
 # Factors below it are easier to read as fractions.
 _TENTH = 0.1
@@ -53,7 +43,7 @@ def render_full_training(epochs: Iterable[int | Decimal | None]) -> str:
     numbers = {number for number in epochs if number is not None}
     if len(numbers) != 1:
         return "a full training"
-    return f"training for {render_count(numbers.pop(), 'epoch')}"
+    return f"training for {units.render_count(numbers.pop(), 'epoch')}"
 
 
 def render_cost(cost: Cost | None) -> str:
@@ -62,24 +52,24 @@ def render_cost(cost: Cost | None) -> str:
         return "—"
     if isinstance(cost, Unpriced):
         return "no price"
-    return money(cost.mean, cost.currency)
+    return units.money(cost.mean, cost.currency)
 
 
 def cost_range(cost: Estimate) -> str:
     """Format the low and the high end of an uncertain cost."""
-    return money_range(cost.low, cost.high, cost.currency)
+    return units.money_range(cost.low, cost.high, cost.currency)
 
 
 def time_range(time: Time) -> str:
     """Format the low and the high end of an uncertain time."""
-    return f"{seconds(float(time.low))} to {seconds(float(time.high))}"
+    return f"{units.seconds(float(time.low))} to {units.seconds(float(time.high))}"
 
 
 def render_time(time: Time | Decimal | float | None) -> str:
     """Format a duration; a dash if it is unknown."""
     if time is None:
         return "—"
-    return seconds(float(time.mean if isinstance(time, Time) else time))
+    return units.seconds(float(time.mean if isinstance(time, Time) else time))
 
 
 def spread(value: Time | Estimate | Unpriced | None) -> str:
@@ -97,7 +87,7 @@ def render_times(factor: Bounded | float) -> str:
     value = factor.mean if isinstance(factor, Bounded) else factor
     if value == math.inf:
         return "—"
-    return rounded(value) if value >= _TENTH else f"1/{1 / value:,.0f}"
+    return units.rounded(value) if value >= _TENTH else f"1/{1 / value:,.0f}"
 
 
 def times_range(factor: Bounded) -> str:
@@ -111,14 +101,14 @@ def times_range(factor: Bounded) -> str:
 
 def render_per_second(rate: Decimal | float) -> str:
     """Format a rate a second: two significant digits below a hundred, no decimals above."""
-    return rounded(rate, 2) if rate < 100 else f"{rate:,.0f}"
+    return units.rounded(rate, 2) if rate < 100 else f"{rate:,.0f}"
 
 
 def render_rate(amount: Decimal, currency: str) -> str:
     """Format a price without rounding, with at least two decimals."""
-    digits = plain(amount)
+    digits = units.plain(amount)
     whole, point, cents = digits.partition(".")
-    return f"{symbol(currency)}{whole}{point or '.'}{cents:0<2}"
+    return f"{units.symbol(currency)}{whole}{point or '.'}{cents:0<2}"
 
 
 def render_hour(price: Price) -> str:
@@ -135,13 +125,15 @@ def hour_about(price: Price) -> str:
 
 def render_month_hour(price: Price) -> str:
     """Format the average price of an hour in a full month of use, such as "$3.06" or "$141"."""
-    month = share(price, Usage(Decimal(HOURS_PER_BILLED_MONTH * SECONDS_PER_HOUR))).total
-    return amount_in_sentence(month / HOURS_PER_BILLED_MONTH, price.currency)
+    month = share(
+        price, Usage(Decimal(units.HOURS_PER_BILLED_MONTH * units.SECONDS_PER_HOUR))
+    ).total
+    return amount_in_sentence(month / units.HOURS_PER_BILLED_MONTH, price.currency)
 
 
 def amount_in_sentence(amount: Decimal, currency: str) -> str:
     """Format an amount with few digits, such as "$141", "$3.06" or "$0.012"."""
-    return money(amount, currency, 0 if amount >= _WHOLE else None)
+    return units.money(amount, currency, 0 if amount >= _WHOLE else None)
 
 
 def render_month(per_million: Decimal, currency: str, requests: Requests) -> str:
@@ -180,8 +172,8 @@ def render_billing(rule: Billing) -> str:
     elif increment == 3600:
         step = "in whole hours"
     else:
-        step = "per second" if increment == 1 else f"in steps of {plain(increment)} s"
-    return step if minimum <= increment else f"{step}, {plain(minimum)} s minimum"
+        step = "per second" if increment == 1 else f"in steps of {units.plain(increment)} s"
+    return step if minimum <= increment else f"{step}, {units.plain(minimum)} s minimum"
 
 
 def render_ratio(observed: Observation) -> str:

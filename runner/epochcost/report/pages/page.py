@@ -25,14 +25,8 @@ from epochcost.analysis.serving import ServedDecoder, served_decoders
 from epochcost.analysis.token_answers import TokenAnswer, TokenMarket, usual_answers
 from epochcost.errors import InputError, ResultError
 from epochcost.predict.decoders.training_rows import Method
+from epochcost.report import ranking
 from epochcost.report.charts.figure import Figure
-from epochcost.report.ranking import (
-    Contest,
-    contest,
-    estimated_contest,
-    tokens_contest,
-    tuning_contest,
-)
 from epochcost.statistics import group_by
 
 Job = Literal["train", "serve", "tokens", "lora"]
@@ -135,7 +129,7 @@ class Report(Revision):
         return TuningMarket(self.inputs)
 
     @cached_property
-    def contests(self) -> Mapping[Workload, Mapping[Job, Contest]]:
+    def contests(self) -> Mapping[Workload, Mapping[Job, ranking.Contest]]:
         """The ranked machines by workload and job; a job without a ranking has no entry.
 
         The job "train" is a full training, or a single epoch if the number of epochs is unknown.
@@ -146,15 +140,15 @@ class Report(Revision):
             for workload in self.workloads
         }
 
-    def _ranked(self, workload: Workload) -> Iterator[tuple[Job, Contest | None]]:
+    def _ranked(self, workload: Workload) -> Iterator[tuple[Job, ranking.Contest | None]]:
         rows, estimated = self.workloads[workload], self.estimated_costs(workload)
-        full = contest(rows, "full") or contest(rows, "epoch")
-        yield "train", full or estimated_contest(estimated)
-        yield "serve", contest(rows, "million")
+        full = ranking.contest(rows, "full") or ranking.contest(rows, "epoch")
+        yield "train", full or ranking.estimated_contest(estimated)
+        yield "serve", ranking.contest(rows, "million")
         if workload.is_model and workload.id in self.tokens:
-            yield "tokens", tokens_contest(self.tokens[workload.id])
+            yield "tokens", ranking.tokens_contest(self.tokens[workload.id])
         if workload.is_model and "lora" in self.tuned.get(workload.id, {}):
-            yield "lora", tuning_contest(self.tuned[workload.id]["lora"])
+            yield "lora", ranking.tuning_contest(self.tuned[workload.id]["lora"])
 
     @cached_property
     def gpu_memory(self) -> Mapping[str, str]:
