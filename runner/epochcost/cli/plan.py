@@ -14,11 +14,12 @@ from epochcost.cli import terminal
 from epochcost.cli.bundled import catalogue_to_read
 from epochcost.cli.terminal import print_table, say, with_option_groups
 from epochcost.cost.estimate import Estimate, MachineTime, Time
-from epochcost.errors import CapabilityError, InputError, UsageError
+from epochcost.errors import CapabilityError, EpochcostError, InputError, UsageError
 from epochcost.execute.graph_facts import GraphFacts
 from epochcost.execute.kernels import check_trials
 from epochcost.execute.planning import gpu_descriptions, plan_elsewhere, plan_run, room_bytes
-from epochcost.execute.sizes import SizeOrError, model_sizes
+from epochcost.execute.sizes import cached_size
+from epochcost.execute.sizing import declared_batch_sizes
 from epochcost.measure.gpus import shown_gpus
 from epochcost.plan.make import Plan, RunRequest
 from epochcost.plan.size import ModelSize
@@ -225,30 +226,36 @@ def _show_model_memory(catalogue: Catalogue, models: Sequence[str]) -> None:
     room = room_bytes()
     limits = ", ".join(f"{provider} {memory(limit)}" for provider, limit in room.items())
     say(f"\nMemory by batch size; a trial may take here: {limits}")
-    sizes = model_sizes(catalogue, models)
     for name in models:
-        for line in _memory_lines(catalogue.model(name), sizes.get(name), room):
+        for line in _memory_lines(catalogue, catalogue.model(name), room):
             say(line)
 
 
 def _memory_lines(
-    model: Model, size: SizeOrError | None, room: Mapping[Provider, int]
+    catalogue: Catalogue, model: Model, room: Mapping[Provider, int]
 ) -> Iterator[str]:
     if model.declared is not None:
         total = scientific(float(model.declared.training_flops))
         yield f"{model.id}: no graph; {total} FLOPs train it, 6 for each parameter and token"
     elif model.graph is None:
         yield f"{model.id}: no graph; its times are predicted from [decoder]"
-    elif not isinstance(size, ModelSize):
-        yield f"{model.id}: not counted: {size}"
     else:
-        by_mode = group_by(size.footprints, lambda footprint: footprint.mode)
-        for (mode, group), (provider, limit) in itertools.product(by_mode.items(), room.items()):
-            needed = ((each.batch_size, each.memory_bytes(provider)) for each in group)
-            batches = (
-                f"{batch}: {memory(amount)}{' (no room here)' if amount > limit else ''}"
-                for batch, amount in needed
-            )
-            yield f"{model.id} {mode} {provider}: {', '.join(batches)}"
-        for missing in size.uncounted:
-            yield f"{model.id} {missing.mode}: not counted: {missing.reason}"
+        try:
+            size = cached_size(catalogue, model, declared_batch_sizes(model))
+        except EpochcostError as error:
+            yield f"{model.id}: not counted: {error}"
+        else:
+            yield from _size_lines(model.id, size, room)
+
+
+def _size_lines(name: str, size: ModelSize, room: Mapping[Provider, int]) -> Iterator[str]:
+    by_mode = group_by(size.footprints, lambda footprint: footprint.mode)
+    for (mode, group), (provider, limit) in itertools.product(by_mode.items(), room.items()):
+        needed = ((each.batch_size, each.memory_bytes(provider)) for each in group)
+        batches = (
+            f"{batch}: {memory(amount)}{' (no room here)' if amount > limit else ''}"
+            for batch, amount in needed
+        )
+        yield f"{name} {mode} {provider}: {', '.join(batches)}"
+    for missing in size.uncounted:
+        yield f"{name} {missing.mode}: not counted: {missing.reason}"
