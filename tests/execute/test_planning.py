@@ -11,7 +11,7 @@ from epochcost.errors import CapabilityError, InputError
 from epochcost.execute import planning
 from epochcost.execute.graph_facts import GraphFacts
 from epochcost.execute.planning import plan_elsewhere, plan_run, without_oversized
-from epochcost.execute.sizes import footprints
+from epochcost.execute.sizes import cached_size
 from epochcost.measure.runtime import runtime_name
 from epochcost.plan.make import RunRequest
 from epochcost.specs.loader import load_catalogue
@@ -89,6 +89,6 @@ def test_a_smaller_batch_in_a_larger_precision_may_not_fit(tmp_path: Path) -> No
     fp32 = max(plan.trials, key=lambda trial: (trial.mode, trial.batch_size))
     fp16 = fp32.model_copy(update={"batch_size": fp32.batch_size - 1, "precision": "fp16"})
     both = replace(plan, trials=(fp32, fp16))
-    sizes = footprints(catalogue, fp32.model, fp32.mode, "cpu", {fp32.batch_size})
-    room = {"cpu": sizes[fp32.batch_size].memory_bytes("cpu")}
+    size = cached_size(catalogue, catalogue.model(fp32.model), {fp32.mode: {fp32.batch_size}})
+    room = {"cpu": size.footprints[0].memory_bytes("cpu")}
     assert without_oversized(GraphFacts(catalogue), both, room).trials == (fp32,)

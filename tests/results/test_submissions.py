@@ -70,7 +70,7 @@ HOSTILE: dict[str, tuple[Callable[[bytes], bytes], str]] = {
     "not a number": (lambda data: data.replace(b"0.0099", b"NaN", 1), "finite number"),
     "overflow": (lambda data: data.replace(b"0.0099", b"1e999", 1), "finite number"),
     "100,000 levels": (lambda _: b"[" * 100_000, "expected a JSON document"),
-    "too long": (lambda data: data + b" " * MOST_BYTES, "expected at most 5,000,000 bytes"),
+    "too long": (lambda data: data + b" " * MOST_BYTES, "should be at most 5,000,000 bytes"),
     "NUL": (lambda data: data.replace(b"Linux", b"Li\\u0000ux"), "control characters"),
 }
 

@@ -72,7 +72,7 @@ BYTES = [
     (b"a = " + b"[" * 5000 + b"]" * 5000, "1:1: should have fewer nested tables and arrays"),
     (b"a." * 5000 + b"a = 1", "1:1: should have fewer nested tables and arrays"),
     (b"a = 1\nb = " + b"1" * 5000, "2:5: should have no number of thousands of digits"),
-    (b"#" * 1_000_001, f"1:1: should be at most {LARGEST_BYTES} bytes, got 1000001"),
+    (b"#" * 1_000_001, f"1:1: should be at most {LARGEST_BYTES:,} bytes, got 1,000,001"),
 ]
 
 

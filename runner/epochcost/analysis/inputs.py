@@ -300,5 +300,5 @@ def _uri_of(path: Path, folders: Iterable[Path]) -> str:
 
 def missing_specs(result: Result, catalogue: Catalogue) -> Iterator[str]:
     """Yield a message for each spec that the result names and the catalogue lacks."""
-    yield from unknown_model(catalogue, result.trial)
+    yield from unknown_model(catalogue, result.trial.model, result.trial.mode)
     yield from unknown_machine(catalogue, result.hardware)

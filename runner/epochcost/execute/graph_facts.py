@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 
 import onnx
 
-from epochcost.errors import ModelError
+from epochcost.errors import EpochcostError, ModelError
 from epochcost.execute.job_files import why_unmeasured
-from epochcost.execute.sizes import footprints
+from epochcost.execute.sizes import cached_size
 from epochcost.execute.sizing import decoder_bytes
 from epochcost.plan.binding import Misfit, file_misfits
 from epochcost.plan.digests import graph_digests
+from epochcost.plan.size import ModelSize
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.document import read
 from epochcost.specs.loader import FOLDER
-from epochcost.specs.study import Precision
+from epochcost.specs.study import Mode, Precision, Provider
 from onnxstep.graphs.loading import external_files, load_model
 
 
@@ -29,8 +30,7 @@ class GraphFacts:
         self.fault = cache(self._fault)
         self.why_unmeasured = cache(self._why_unmeasured)
         self.decoder_bytes = cache(self._decoder_bytes)
-        # The memory of a model by batch size.
-        self.footprints = cache(partial(footprints, catalogue))
+        self.size = cache(self._size)
 
     def _sha256(self, name: str) -> str | None:
         """SHA-256 of a model's ONNX file, if any; raises ModelError if the file is unreadable."""
@@ -67,4 +67,14 @@ class GraphFacts:
         try:
             return decoder_bytes(model, load_model(self.catalogue.graph_path(model)))
         except ModelError:
+            return None
+
+    def _size(
+        self, name: str, mode: Mode, provider: Provider, batch_sizes: frozenset[int]
+    ) -> ModelSize | None:
+        """A model's memory at the batch sizes; None if it cannot be computed for one of them."""
+        try:
+            model = self.catalogue.model(name)
+            return cached_size(self.catalogue, model, {mode: batch_sizes}, provider)
+        except EpochcostError:
             return None

@@ -146,13 +146,11 @@ def _decoder_bytes_by_trial(
 def _memory_bytes(
     facts: GraphFacts, name: str, mode: Mode, provider: Provider, trials: Sequence[Trial]
 ) -> dict[str, int]:
-    sizes = facts.footprints(name, mode, provider, frozenset(trial.batch_size for trial in trials))
+    size = facts.size(name, mode, provider, frozenset(trial.batch_size for trial in trials))
     return {
-        trial.id: math.ceil(
-            sizes[trial.batch_size].memory_bytes(provider) * _TIMES_FP32[trial.precision]
-        )
+        trial.id: math.ceil(footprint.memory_bytes(provider) * _TIMES_FP32[trial.precision])
         for trial in trials
-        if trial.batch_size in sizes
+        if size and (footprint := size.footprint(mode, trial.batch_size))
     }
 
 

@@ -4,39 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Collection
 from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from epochcost.errors import CapabilityError, EpochcostError
+from epochcost.errors import CapabilityError
 from epochcost.execute.folders import optional_cache_folder
 from epochcost.execute.sizing import BatchSizes, size_of
 from epochcost.plan.digests import work_sha256
-from epochcost.plan.size import Footprint, ModelSize
+from epochcost.plan.size import ModelSize
 from epochcost.results.kept import LIBRARY, Keep
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model
-from epochcost.specs.study import Mode, Provider
+from epochcost.specs.study import Provider
 from onnxstep.graphs.exported import separated
 from onnxstep.graphs.loading import load_model
 
 _KEPT = Keep("size", TypeAdapter(tuple[str, ModelSize]), (LIBRARY, "."))
-
-
-def footprints(
-    catalogue: Catalogue, name: str, mode: Mode, provider: Provider, batch_sizes: Collection[int]
-) -> dict[int, Footprint]:
-    """A model's memory by batch size; empty if it cannot be computed for one of the sizes."""
-    try:
-        size = cached_size(catalogue, catalogue.model(name), {mode: batch_sizes}, provider)
-    except EpochcostError:
-        return {}
-    return {
-        batch_size: footprint
-        for batch_size in batch_sizes
-        if (footprint := size.footprint(mode, batch_size)) is not None
-    }
 
 
 def cached_size(

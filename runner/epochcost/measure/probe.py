@@ -18,6 +18,7 @@ import pynvml
 from onnx.parser import parse_model
 
 from epochcost.errors import EpochcostError
+from epochcost.measure.gpus import open_nvml
 from epochcost.measure.runtime import engine_software
 from epochcost.measure.session import load_cuda_libraries, open_session
 from epochcost.results.records import EXECUTION_PROVIDERS
@@ -55,11 +56,10 @@ def _run_probe_on_cuda() -> None:
 
 def _driver_faults() -> list[str]:
     try:
-        pynvml.nvmlInit()
-        count = pynvml.nvmlDeviceGetCount()
+        with open_nvml() as boards:
+            return [] if boards else ["an NVIDIA GPU (the driver sees none)"]
     except pynvml.NVMLError as error:
         return [f"an NVIDIA driver ({error})"]
-    return [] if count else ["an NVIDIA GPU (the driver sees none)"]
 
 
 def _cuda_library_faults() -> list[str]:

@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from epochcost.plan.trial import Trial
 from epochcost.results.environment import Environment, fingerprint
 from epochcost.results.plausibility import FlopsByModel, contradictions, example_flops, peak_flops
 from epochcost.results.records import Result
@@ -21,6 +20,7 @@ from epochcost.results.rounds import without_disturbed_rounds
 from epochcost.results.stability import instabilities
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.hardware import Hardware
+from epochcost.specs.study import Mode
 from epochcost.statistics.interval import relative_half_width
 from epochcost.units import scientific, seconds, share
 
@@ -56,14 +56,15 @@ def first_fault(claim: Claim) -> str | None:
 
 def _model(claim: Claim) -> Iterator[str]:
     """A model without a spec, or a mode that the model's spec does not have."""
-    yield from unknown_model(claim.catalogue, claim.result.trial)
+    trial = claim.result.trial
+    yield from unknown_model(claim.catalogue, trial.model, trial.mode)
 
 
-def unknown_model(catalogue: Catalogue, trial: Trial) -> Iterator[str]:
-    """Yield a message if the catalogue has no spec of the trial's model, with the trial's mode."""
-    model = catalogue.models.get(trial.model)
-    if model is None or (trial.mode == "training" and model.training is None):
-        yield f"model: expected a model whose spec has {trial.mode}, got {trial.model!r:.80}"
+def unknown_model(catalogue: Catalogue, name: str, mode: Mode) -> Iterator[str]:
+    """Yield a message if the catalogue has no spec of the model with the mode."""
+    model = catalogue.models.get(name)
+    if model is None or (mode == "training" and model.training is None):
+        yield f"model: expected a model whose spec has {mode}, got {name!r:.80}"
 
 
 def _hardware(claim: Claim) -> Iterator[str]:

@@ -12,6 +12,7 @@ from epochcost.results.checks import (
     another_machine,
     edited_environment,
     unknown_machine,
+    unknown_model,
     wrong_clock,
 )
 from epochcost.results.plausibility import MOST_HERTZ, cpu_flops, gpu_copy, gpu_products, gpus_of
@@ -62,7 +63,9 @@ def ceiling_remarks(root: Path, hosts: Container[object]) -> Iterator[tuple[str,
 def _messages(catalogue: Catalogue, record: Sidecar, now: dt.datetime) -> Iterator[str]:
     yield from unknown_machine(catalogue, record.hardware)
     if isinstance(record, Trainings):
-        yield from _training_messages(catalogue, record)
+        yield from unknown_model(catalogue, record.model, "training")
+        if record.dataset not in catalogue.datasets:
+            yield f"dataset: expected a data set with a spec, got {record.dataset!r:.80}"
     if isinstance(record, ReportedRun):
         yield from spec_faults(catalogue, record)
     if isinstance(record, Ceilings | Trainings):
@@ -70,14 +73,6 @@ def _messages(catalogue: Catalogue, record: Sidecar, now: dt.datetime) -> Iterat
     if isinstance(record, Ceilings):
         for ceiling in record.ceilings:
             yield from _beyond_the_device(catalogue, record, ceiling)
-
-
-def _training_messages(catalogue: Catalogue, record: Trainings) -> Iterator[str]:
-    model = catalogue.models.get(record.model)
-    if model is None or model.training is None:
-        yield f"model: expected a model whose spec has training, got {record.model!r:.80}"
-    if record.dataset not in catalogue.datasets:
-        yield f"dataset: expected a data set with a spec, got {record.dataset!r:.80}"
 
 
 def _environment_messages(

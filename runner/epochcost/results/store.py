@@ -6,7 +6,6 @@ A repeated trial replaces its file. Other records, called sidecars, are in subfo
 from __future__ import annotations
 
 import json
-import stat
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +26,7 @@ from epochcost.results.records import (
     parse_result,
     serialise_result,
 )
+from epochcost.specs.document import read_regular_file
 
 # Fifty thousand samples take half a megabyte, and LoadGen's log the same again.
 MOST_BYTES = 5_000_000
@@ -106,19 +106,9 @@ def read_result(path: Path, root: Path) -> Result:
 
 def _read_bytes_below(path: Path, root: Path, most_bytes: int) -> bytes:
     try:
-        # Resolving a path is slow, and only needed if a part of it is a link.
-        linked = any(place.is_symlink() for place in (path, *path.parents[:2]))
-        if linked and not path.resolve().is_relative_to(root.resolve()):
-            raise damaged(path, f"expected a file below {root}, got a link to a file outside")
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode):
-            raise damaged(path, "expected a regular file, got something else")
-        if status.st_size > most_bytes:
-            raise damaged(path, f"expected at most {most_bytes:,} bytes, got {status.st_size:,}")
-        return path.read_bytes()
-    except (OSError, RuntimeError) as error:  # a loop of links is a RuntimeError before Python 3.13
-        reason = error.strerror if isinstance(error, OSError) else "links that form a loop"
-        raise damaged(path, f"expected a readable file, got {reason}") from None
+        return read_regular_file(path, root, most_bytes)
+    except ValueError as error:
+        raise damaged(path, str(error)) from None
 
 
 def require_plain(path: Path, root: Path) -> None:

@@ -185,7 +185,10 @@ def display_path(path: Path) -> Path:
 
 def read(kind: str, path: Path, within: Path) -> Document:
     """Parse a TOML file, or a link to a file in ``within``; raises SpecError with one fault."""
-    text = _text(path, _contents(path, within))
+    try:
+        text = _text(path, read_regular_file(path, within, LARGEST_BYTES))
+    except ValueError as error:
+        raise file_error(path, str(error)) from error
     return Document(kind, path, text, _table(path, text))
 
 
@@ -194,25 +197,27 @@ def file_error(path: Path, message: str, position: Position = START) -> SpecErro
     return SpecError([Fault(path, *position, message)])
 
 
-def _contents(path: Path, within: Path) -> bytes:
+def read_regular_file(path: Path, within: Path, largest_bytes: int) -> bytes:
+    """The contents of a file, or of a link's target in ``within``.
+
+    Raises ValueError for a link out of ``within``, and for a file that is missing, unreadable,
+    larger than ``largest_bytes`` or not regular.
+    """
     try:
-        # Linked folders are never entered, so that only the file itself can be a link.
-        target, status = path, path.lstat()
-        if stat.S_ISLNK(status.st_mode):
-            target = path.resolve(strict=True)
-            status = target.stat()
-            if not target.is_relative_to(within.resolve()):
-                raise file_error(
-                    path, f"should stay in the folder {display_path(within)}, got a link out of it"
-                )
+        # Resolving a path is slow, and only needed if a part of it is a link.
+        linked = any(place.is_symlink() for place in (path, *path.parents[:2]))
+        if linked and not path.resolve(strict=True).is_relative_to(within.resolve()):
+            folder = display_path(within)
+            raise ValueError(f"should stay in the folder {folder}, got a link out of it")
+        status = path.stat()
         if not stat.S_ISREG(status.st_mode):
-            raise file_error(path, "should be a regular file")
-        if status.st_size > LARGEST_BYTES:
-            raise file_error(path, f"should be at most {LARGEST_BYTES} bytes, got {status.st_size}")
-        return target.read_bytes()
+            raise ValueError("should be a regular file")
+        if status.st_size > largest_bytes:
+            raise ValueError(f"should be at most {largest_bytes:,} bytes, got {status.st_size:,}")
+        return path.read_bytes()
     except (OSError, RuntimeError) as error:  # a loop of links is a RuntimeError before Python 3.13
         reason = error.strerror if isinstance(error, OSError) else "its links form a loop"
-        raise file_error(path, f"cannot be read: {reason}") from error
+        raise ValueError(f"cannot be read: {reason}") from error
 
 
 def _text(path: Path, contents: bytes) -> str:
