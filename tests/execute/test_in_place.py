@@ -9,11 +9,11 @@ import onnx
 import onnxruntime
 import pytest
 
-from epochcost.execute.step import build_step
+from epochcost.execute.step import step_options
 from epochcost.graphs.in_place import in_place_updates
 from epochcost.plan.binding import bind_model
 from epochcost.specs.loader import load_catalogue
-from onnxstep import TrainingStep
+from onnxstep import TrainingStep, training_step
 from onnxstep.graphs.loading import load_model
 from onnxstep.graphs.nodes import reads
 
@@ -40,7 +40,7 @@ def step(name: str) -> TrainingStep:
     model = catalogue.model(name)
     graph = bind_model(load_model(catalogue.graph_path(model)), model, 2)
     assert model.training is not None
-    return build_step(graph, model, model.training, "cpu", seed=1)
+    return training_step(graph, step_options(model, model.training, "cpu", seed=1))
 
 
 def late_readers(graph: onnx.GraphProto, before: str, after: str) -> Iterator[str]:

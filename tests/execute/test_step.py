@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from epochcost import __version__
 from epochcost.execute.build import build_job
-from epochcost.execute.step import build_step, in_place_inputs
+from epochcost.execute.step import in_place_inputs, step_options
 from epochcost.measure.job import Job
 from epochcost.measure.runtime import runtime_name
 from epochcost.measure.session import open_session
@@ -22,6 +22,7 @@ from epochcost.plan.binding import bind_model
 from epochcost.plan.digests import graph_digests, work_sha256
 from epochcost.plan.trial import SessionSettings, Trial
 from epochcost.specs.loader import load_catalogue
+from onnxstep import training_step
 from onnxstep.graphs.loading import load_model
 
 ROOT = Path(__file__).parents[2]
@@ -84,6 +85,6 @@ def test_only_the_cpu_overwrites() -> None:
     model = catalogue.model("mnist-mlp")
     assert model.training is not None
     graph = bind_model(load_model(catalogue.graph_path(model)), model, 4)
-    step = build_step(graph, model, model.training, "cpu")
+    step = training_step(graph, step_options(model, model.training, "cpu"))
     assert not in_place_inputs(step, "cuda")
     assert in_place_inputs(step, "cpu")

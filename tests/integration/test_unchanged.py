@@ -19,12 +19,12 @@ from pathlib import Path
 import pytest
 
 from epochcost.errors import EpochcostError
-from epochcost.execute.step import build_step
+from epochcost.execute.step import step_options
 from epochcost.plan.binding import bind_model
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.model import Model
 from epochcost.specs.study import Provider
-from onnxstep import Precision, vjp_graph
+from onnxstep import Precision, training_step, vjp_graph
 from onnxstep.graphs.loading import load_model
 from onnxstep.graphs.parameters import parameters
 
@@ -80,7 +80,8 @@ def _graphs(model: Model) -> dict[str, str]:
         for precision in _PRECISIONS:
 
             def step(provider: Provider = provider, precision: Precision = precision) -> bytes:
-                built = build_step(graph, model, training, provider, 0, precision)
+                options = step_options(model, training, provider, 0, precision)
+                built = training_step(graph, options)
                 return built.model.SerializeToString(deterministic=True)
 
             digests[f"step {provider} {precision}"] = _digest(step)

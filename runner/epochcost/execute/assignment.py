@@ -56,27 +56,21 @@ class Advanced:
 
 
 @dataclass(frozen=True)
-class RoundStored:
+class _Stored:
+    trial: Trial
+    result: Result
+
+
+class RoundStored(_Stored):
     """Event: a round of the trial is measured and stored, and more rounds follow."""
 
-    trial: Trial
-    result: Result
 
-
-@dataclass(frozen=True)
-class Finished:
+class Finished(_Stored):
     """Event: all rounds of the trial are measured and stored."""
 
-    trial: Trial
-    result: Result
 
-
-@dataclass(frozen=True)
-class Skipped:
+class Skipped(_Stored):
     """Event: the trial is skipped, since this host already has a result of the trial."""
-
-    trial: Trial
-    result: Result
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import onnx
 
 from epochcost.errors import ModelError
 from epochcost.execute.job_files import without_sequences
-from epochcost.execute.step import build_step, in_place_inputs
+from epochcost.execute.step import in_place_inputs, step_options
 from epochcost.graphs.peak_memory import (
     execution_plan,
     peak_activation_bytes,
@@ -20,7 +20,7 @@ from epochcost.plan.size import PROCESS_BYTES, Footprint, ModelSize, Uncounted
 from epochcost.specs.model import CarriedState, Model
 from epochcost.specs.study import Mode, Provider
 from epochcost.train.batches import POOL_BATCHES, POOL_BYTES
-from onnxstep import Carried
+from onnxstep import Carried, training_step
 from onnxstep.graphs.nodes import reads
 from onnxstep.graphs.parameters import Parameter, few_bits_count, parameters, state
 
@@ -60,7 +60,7 @@ def _footprint(
     carried: Iterable[Carried | CarriedState] = carried_state(run, model)
     overwritten = frozenset[str]()
     if mode == "training" and model.training is not None:
-        step = build_step(run, model, model.training, provider)
+        step = training_step(run, step_options(model, model.training, provider))
         run, carried, overwritten = step.model, step.carried, in_place_inputs(step, provider)
     carried_names = {name for value in carried for name in (value.input, value.output)}
     weights = (*parameters(graph), *state(graph))

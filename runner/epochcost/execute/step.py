@@ -108,21 +108,6 @@ def step_options(
     )
 
 
-def build_step(
-    graph: onnx.ModelProto,
-    model: Model,
-    training: Training,
-    provider: Provider,
-    seed: int | None = None,
-    precision: Precision = "fp32",
-) -> TrainingStep:
-    """Differentiate a graph and add the updates that the spec declares.
-
-    Raises ModelError for names that the graph does not have, and for operators without a gradient.
-    """
-    return training_step(graph, step_options(model, training, provider, seed, precision))
-
-
 def carried_values(step: TrainingStep, provider: Provider) -> tuple[CarriedValue, ...]:
     """The values that a step passes to the next step, in place if the provider allows it."""
     places = in_place_inputs(step, provider)
@@ -149,19 +134,21 @@ def fp32_step_path(
     """Path of the step in fp32: ``path`` for fp32 and TF32 trials, else a new file beside it."""
     if trial.precision not in _HALF_STEPS:
         return path
-    fp32 = build_step(graph, model, training, trial.provider, trial.seed)
+    options = step_options(model, training, trial.provider, trial.seed)
+    fp32 = training_step(graph, options)
     return save_graph(fp32.model, path.with_name("step-fp32.onnx"))
 
 
 def step_in_precision(
     trial: Trial, graph: onnx.ModelProto, model: Model, training: Training
 ) -> TrainingStep:
-    """Build the step in the trial's precision, as ``build_step`` does in fp32.
+    """Differentiate a graph and add the updates that the spec declares, in a trial's precision.
 
     Raises CapabilityError if a heavy operator, such as MatMul, has no form in that precision.
     """
     precision = _HALF_STEPS.get(trial.precision, "fp32")
-    step = build_step(graph, model, training, trial.provider, trial.seed, precision)
+    options = step_options(model, training, trial.provider, trial.seed, precision)
+    step = training_step(graph, options)
     _require_half_precision_forms(step.model, trial)
     return step
 
