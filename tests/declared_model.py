@@ -15,7 +15,7 @@ from epochcost.measure.job import Job
 from epochcost.measure.runtime import runtime_name
 from epochcost.measure.session import open_session
 from epochcost.measure.stepping import Stepper, graph_inputs, initial_parameters
-from epochcost.plan.digests import graph_digests, work_sha256
+from epochcost.plan.digests import graph_sha256, work_sha256
 from epochcost.plan.trial import SessionSettings, Trial
 from epochcost.specs.loader import load_catalogue
 from epochcost.specs.study import Mode
@@ -65,7 +65,7 @@ class Declared:
             seed=4,
             runtime=runtime_name(),
             producer="epochcost",
-            graph_sha256=graph_digests(catalogue, ["tiny"])["tiny"],
+            graph_sha256=graph_sha256(catalogue, "tiny"),
             spec_sha256=work_sha256(model, mode),
             relative_half_width="0.5",
             minimum_samples=10,

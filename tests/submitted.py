@@ -6,7 +6,7 @@ import datetime as dt
 from pathlib import Path
 from typing import Any
 
-from epochcost.plan.digests import graph_digests, work_sha256
+from epochcost.plan.digests import graph_sha256, work_sha256
 from epochcost.results.environment import Conditions, fingerprint
 from epochcost.results.records import Placement, Result
 from epochcost.results.store import ResultStore
@@ -24,7 +24,7 @@ def sound(project: Path, **fields: Any) -> Result:
     made = make_result(samples=fields.pop("samples", STEPS), **fields)
     trial = made.trial.model_copy(
         update={
-            "graph_sha256": graph_digests(catalogue, ["net"])["net"],
+            "graph_sha256": graph_sha256(catalogue, "net"),
             "spec_sha256": work_sha256(catalogue.models["net"], made.trial.mode),
         }
     )

@@ -35,12 +35,12 @@ def test_plans_for_several_machines_read_each_graph_once(
 
         monkeypatch.setattr(graph_facts, name, noted)
 
-    for name in ("graph_digests", "external_files", "cached_size"):
+    for name in ("graph_sha256", "external_files", "cached_size"):
         note(name)
     facts = GraphFacts(catalogue)
     assert [plan_elsewhere(facts, request) for request in requests] == alone
     assert all(plan.trials for plan in alone)
-    assert {name for name, _ in calls} == {"graph_digests", "external_files", "cached_size"}
+    assert {name for name, _ in calls} == {"graph_sha256", "external_files", "cached_size"}
     assert all(calls.count(call) == 1 for call in calls)
 
 

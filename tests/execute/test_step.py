@@ -19,7 +19,7 @@ from epochcost.measure.runtime import runtime_name
 from epochcost.measure.session import open_session
 from epochcost.measure.stepping import Stepper, graph_inputs, initial_parameters
 from epochcost.plan.binding import bind_model
-from epochcost.plan.digests import graph_digests, work_sha256
+from epochcost.plan.digests import graph_sha256, work_sha256
 from epochcost.plan.trial import SessionSettings, Trial
 from epochcost.specs.loader import load_catalogue
 from onnxstep import training_step
@@ -47,7 +47,7 @@ def training_job(name: str, folder: Path) -> Job:
         seed=1,
         runtime=runtime_name(),
         producer=__version__,
-        graph_sha256=graph_digests(catalogue, [name])[name],
+        graph_sha256=graph_sha256(catalogue, name),
         spec_sha256=work_sha256(model, "training"),
         relative_half_width=Decimal("0.05"),
         minimum_samples=10,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from epochcost.errors import ModelError
-from epochcost.plan.digests import graph_digests, work_sha256
+from epochcost.plan.digests import graph_sha256, work_sha256
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Input, Model, Training
 from epochcost.specs.study import Mode
@@ -32,7 +32,7 @@ def catalogue(root: Path) -> Catalogue:
 def test_a_missing_file_says_who_wants_it(tmp_path: Path) -> None:
     """The message names the missing file, the model that needs it, and what to do."""
     with pytest.raises(ModelError, match=r"net\.onnx: expected .* model net names, .*export it"):
-        graph_digests(catalogue(tmp_path), ["net"])
+        graph_sha256(catalogue(tmp_path), "net")
 
 
 TRAINED: dict[str, Any] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 
 import onnx
 
@@ -12,7 +12,7 @@ from epochcost.execute.job_files import why_unmeasured
 from epochcost.execute.sizes import cached_size
 from epochcost.execute.sizing import decoder_bytes
 from epochcost.plan.binding import Misfit, file_misfits
-from epochcost.plan.digests import graph_digests
+from epochcost.plan.digests import graph_sha256
 from epochcost.plan.size import ModelSize
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.document import read
@@ -26,15 +26,11 @@ class GraphFacts:
 
     def __init__(self, catalogue: Catalogue) -> None:
         self.catalogue = catalogue
-        self.sha256 = cache(self._sha256)
+        self.sha256 = cache(partial(graph_sha256, catalogue))
         self.fault = cache(self._fault)
         self.why_unmeasured = cache(self._why_unmeasured)
         self.decoder_bytes = cache(self._decoder_bytes)
         self.size = cache(self._size)
-
-    def _sha256(self, name: str) -> str | None:
-        """SHA-256 of a model's ONNX file, if any; raises ModelError if the file is unreadable."""
-        return graph_digests(self.catalogue, [name]).get(name)
 
     def _fault(self, name: str) -> str | None:
         """Why a model's ONNX file is missing or contradicts its spec; None if it can be used."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 from pathlib import Path
 
 from pydantic import TypeAdapter
@@ -11,7 +9,7 @@ from pydantic import TypeAdapter
 from epochcost.errors import CapabilityError
 from epochcost.execute.folders import optional_cache_folder
 from epochcost.execute.sizing import BatchSizes, size_of
-from epochcost.plan.digests import work_sha256
+from epochcost.plan.digests import graph_sha256, work_sha256
 from epochcost.plan.size import ModelSize
 from epochcost.results.kept import LIBRARY, Keep
 from epochcost.specs.catalogue import Catalogue
@@ -33,17 +31,10 @@ def cached_size(
     graph = catalogue.graph_path(model)
     ordered = {mode: sorted(sizes) for mode, sizes in batch_sizes.items()}
     works = work_sha256(model, "training"), work_sha256(model, "inference")
-    key = model.id, graph, _digest(graph), works, ordered, provider
+    key = model.id, graph, graph_sha256(catalogue, model.id), works, ordered, provider
     return _KEPT.value(
         optional_cache_folder("sizes"), key, lambda: count_size(model, graph, batch_sizes, provider)
     )
-
-
-def _digest(graph: Path) -> str | None:
-    # A file that cannot be read cannot be counted either.
-    with contextlib.suppress(OSError, ValueError):
-        return hashlib.sha256(graph.read_bytes()).hexdigest()
-    return None
 
 
 def count_size(

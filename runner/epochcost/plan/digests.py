@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
 from typing import Any
 
 from epochcost.errors import ModelError
@@ -17,13 +16,11 @@ from epochcost.units import plain
 _NOT_OF_A_STEP = {"batch_sizes", "examples_per_epoch", "epochs", "augmentation"}
 
 
-def graph_digests(catalogue: Catalogue, models: Iterable[str]) -> Mapping[str, str]:
-    """SHA-256 of each model's ONNX file, by model id; raises ModelError if a file is unreadable."""
-    chosen = [catalogue.models[name] for name in sorted(models)]
-    return {model.id: _graph_sha256(catalogue, model) for model in chosen if model.graph}
-
-
-def _graph_sha256(catalogue: Catalogue, model: Model) -> str:
+def graph_sha256(catalogue: Catalogue, name: str) -> str:
+    """SHA-256 of a model's ONNX file, "" without one; raises ModelError if it is unreadable."""
+    model = catalogue.models[name]
+    if model.graph is None:
+        return ""
     path = catalogue.graph_path(model)
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from epochcost.errors import Fault, InputError, ModelError
-from epochcost.plan.digests import graph_digests, work_sha256
+from epochcost.plan.digests import graph_sha256, work_sha256
 from epochcost.results.checks import Claim, first_fault, review_remarks, unwatched_rounds
 from epochcost.results.plausibility import FlopsByModel
 from epochcost.results.records import DamagedResultError, Result, damaged
@@ -229,7 +229,7 @@ def _current_model_digests(result: Result, context: _CheckContext) -> tuple[str,
     if key not in context.model_digests:
         model = context.catalogue.models[result.trial.model]
         try:
-            graph = graph_digests(context.catalogue, [model.id]).get(model.id, "none")
+            graph = graph_sha256(context.catalogue, model.id) or "none"
         except ModelError:
             graph = "none"
         context.model_digests[key] = graph, work_sha256(model, result.trial.mode)

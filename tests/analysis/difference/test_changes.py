@@ -20,7 +20,7 @@ from epochcost.analysis.difference.rendering import (
     summary,
 )
 from epochcost.analysis.odds import scenarios
-from epochcost.plan.digests import graph_digests, work_sha256
+from epochcost.plan.digests import graph_sha256, work_sha256
 from epochcost.specs.loader import load_catalogue
 from report_project import make_result, store_results
 from revisions import STEPS, Compare, commit, dataset_amounts, edit, write_spec
@@ -295,7 +295,7 @@ def test_results_that_went_stale(project: Path, compare: Compare) -> None:
     fresh = make_result(samples=STEPS, batch_size=64)
     trial = fresh.trial.model_copy(
         update={
-            "graph_sha256": graph_digests(catalogue, ["net"])["net"],
+            "graph_sha256": graph_sha256(catalogue, "net"),
             "spec_sha256": work_sha256(catalogue.models["net"], "training"),
         }
     )

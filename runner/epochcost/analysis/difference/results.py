@@ -15,7 +15,7 @@ from epochcost.analysis.inputs import RESULTS_URI
 from epochcost.analysis.representatives import doubts_about, representatives
 from epochcost.analysis.rows import GOAL_NAMES
 from epochcost.errors import ModelError
-from epochcost.plan.digests import graph_digests, work_sha256
+from epochcost.plan.digests import graph_sha256, work_sha256
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.study import Mode
 from epochcost.units import money, render_count, seconds
@@ -123,6 +123,6 @@ def _work_digests(catalogue: Catalogue) -> Mapping[tuple[str, Mode], tuple[str, 
     works: dict[tuple[str, Mode], tuple[str, str]] = {}
     for name, model in catalogue.models.items():
         with contextlib.suppress(ModelError):  # a model without its ONNX file makes nothing stale
-            graph = graph_digests(catalogue, [name]).get(name, "")
+            graph = graph_sha256(catalogue, name)
             works |= {(name, mode): (graph, work_sha256(model, mode)) for mode in _MODES}
     return works
