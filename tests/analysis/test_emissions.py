@@ -20,7 +20,7 @@ GRIDS = {
 def test_declared_power_is_energy_over_all_grids(report: Report) -> None:
     """The owned machine declares 20 W; the power of rented machines is unknown."""
     rows = [row for row in report.rows if row.observed.workload.id == "net"]
-    stated, *unknown = energy_by_machine(replace(report.catalogue, grids=GRIDS), rows, "full")
+    stated, *unknown = energy_by_machine(replace(report.catalogue, grids=GRIDS), rows)
     assert stated.least is not None
     assert stated.most is not None
     time = stated.row.time("full")
@@ -37,6 +37,6 @@ def test_declared_power_is_energy_over_all_grids(report: Report) -> None:
 def test_without_grids_nothing_is_zero(report: Report) -> None:
     """Without declared grids, emissions are unknown, not zero."""
     rows = [row for row in report.rows if row.observed.workload.id == "net"]
-    for entry in energy_by_machine(replace(report.catalogue, grids={}), rows, "full"):
+    for entry in energy_by_machine(replace(report.catalogue, grids={}), rows):
         assert entry.least is None
         assert entry.unknown

@@ -32,15 +32,12 @@ class MachineEnergy:
     unknown: str = ""
 
 
-def energy_goal(rows: Sequence[Row]) -> Goal:
-    """Choose the goal to compare: a full training or, if no row has one, a million inferences."""
-    return "full" if any(row.mode == "training" for row in rows) else "million"
+def energy_by_machine(catalogue: Catalogue, rows: Sequence[Row]) -> tuple[MachineEnergy, ...]:
+    """Energy and emissions on each timed machine: least energy first, unknown last.
 
-
-def energy_by_machine(
-    catalogue: Catalogue, rows: Sequence[Row], goal: Goal
-) -> tuple[MachineEnergy, ...]:
-    """Energy and emissions of a goal on each timed machine: least energy first, unknown last."""
+    They are those of a full training or, if no row has one, of a million inferences.
+    """
+    goal: Goal = "full" if any(row.mode == "training" for row in rows) else "million"
     machines = group_by(better_known(rows, goal), lambda row: row.observed.machine).values()
     energies = [energy for mine in machines if (energy := _on_machine(catalogue, mine, goal))]
     unknown = Decimal("Infinity")

@@ -118,8 +118,7 @@ def _achieved(
     inputs: Inputs, hardware: Hardware, observations: Sequence[Observation]
 ) -> Iterator[AchievedRate]:
     for observed in observations:
-        workload = observed.workload
-        model = inputs.catalogue.models.get(workload.id) if workload.is_model else None
+        model = inputs.catalogue.models.get(observed.workload.key)
         counted = arithmetic_of_model(inputs.catalogue, model, inputs.cache) if model else None
         work = _step_flops_and_bytes(model, counted, observed) if model and counted else None
         if work and observed.step:

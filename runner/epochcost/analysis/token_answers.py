@@ -259,7 +259,8 @@ class TokenMarket:
         return digest.hexdigest()
 
     @cached_property
-    def _served(self) -> Mapping[str, tuple[ServedDecoder, ...]]:
+    def served(self) -> Mapping[str, tuple[ServedDecoder, ...]]:
+        """Decoders whose speed in a serving engine was measured, by model id."""
         return group_by(served_decoders(self.inputs), lambda served: served.model)
 
     def answer(
@@ -305,7 +306,7 @@ class TokenMarket:
             offers=tuple(way for way in ways if isinstance(way, ServingOffer)),
             apis=tuple(way for way in ways if isinstance(way, ApiOffer)),
             refused=tuple(refused),
-            served=self._served.get(name, ()),
+            served=self.served.get(name, ()),
             reported=reported_rows(self.inputs, name),
             published_precision=decoder.published_precision,
         )
@@ -321,7 +322,11 @@ class TokenMarket:
         for timed in timed_decoders(self.inputs, name):
             if timed.precision in as_precise and software in (None, "ONNX Runtime"):
                 reached = list(capacities(timed, requests))
-                sufficient = [each for each in reached if each.keeps(requests)]
+                sufficient = [
+                    each
+                    for each in reached
+                    if requests.bounds_met(each.first.mean, each.token.mean)
+                ]
                 if sufficient:
                     best = max(sufficient, key=lambda capacity: capacity.per_second)
                     deployment = Deployment(timed.machine, timed.precision, timed.software)

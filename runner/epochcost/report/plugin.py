@@ -141,7 +141,8 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         docs = Path(config.docs_dir).resolve()
         uris = (*config.extra_css, *map(str, config.extra_javascript))
         pictures = (config.theme.get(name) for name in ("logo", "favicon"))
-        rule = publishing.DocsFiles(
+        refusal_of = partial(
+            publishing.refusal,
             links=self._links,
             named={docs / uri for uri in (*uris, *pictures) if isinstance(uri, str)},
             results=[folder.resolve() for folder in inputs.folders],
@@ -151,7 +152,7 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         warned |= self._links
         for file in [entry for entry in files if entry.src_dir == config.docs_dir]:
             path = docs / file.src_uri
-            if refusal := rule.refusal(path):
+            if refusal := refusal_of(path):
                 files.remove(file)
                 if path not in warned and not _excluded(file):
                     log.warning(f"{display_path(path)}: {refusal} (left out of the site)")
@@ -225,7 +226,6 @@ class EpochcostPlugin(BasePlugin[ReportConfig]):  # type: ignore[no-untyped-call
         changed pages. The old site also stays if a strict build had warnings.
         """
         publishing.write_policy(Path(config.site_dir), self._scripts)
-        self._drawer.tidy()
         if self._folder is not None:
             self._replace_site_folder(self._folder, config)
         self._end()

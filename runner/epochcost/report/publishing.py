@@ -12,7 +12,6 @@ import os
 import re
 import shutil
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from epochcost.errors import CapabilityError, Fault, InputError
@@ -61,29 +60,27 @@ def link_faults(docs: Path) -> Iterator[Fault]:
                 yield Fault(path, 1, 1, "expected a file or folder, got a link")
 
 
-@dataclass(frozen=True, slots=True)
-class DocsFiles:
-    """Decides which files of the docs folder a build publishes; paths are absolute.
+def refusal(
+    path: Path,
+    *,
+    links: frozenset[Path],
+    named: Collection[Path],
+    results: Collection[Path],
+    read: Collection[Path],
+) -> str | None:
+    """The reason why a file of the docs folder is left out of the site; None if it is published.
 
     Nothing behind the symbolic ``links`` is published. In the folders ``results``, only files that
     the build has ``read`` are published. Elsewhere, pages, JSON files, pictures and the files
-    ``named`` in MkDocs' configuration are published.
+    ``named`` in MkDocs' configuration are published. All paths are absolute.
     """
-
-    links: frozenset[Path]
-    named: Collection[Path]
-    results: Collection[Path]
-    read: Collection[Path]
-
-    def refusal(self, path: Path) -> str | None:
-        """The reason why a file is left out of the site; None if it is published."""
-        if not self.links.isdisjoint((path, *path.parents)):
-            return "expected a file, got one behind a link"
-        if any(path.is_relative_to(folder) for folder in self.results):
-            return None if path in self.read else "expected a stored result, got another file"
-        if path in self.named or path.suffix.lower() in KINDS:
-            return None
-        return f"expected a page, a picture or data ({', '.join(KINDS)}), got another kind"
+    if not links.isdisjoint((path, *path.parents)):
+        return "expected a file, got one behind a link"
+    if any(path.is_relative_to(folder) for folder in results):
+        return None if path in read else "expected a stored result, got another file"
+    if path in named or path.suffix.lower() in KINDS:
+        return None
+    return f"expected a page, a picture or data ({', '.join(KINDS)}), got another kind"
 
 
 class SiteFolder:

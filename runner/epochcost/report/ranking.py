@@ -7,7 +7,7 @@ ranked by the costs that `analysis.estimates` computes from numbers of operation
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
@@ -187,18 +187,16 @@ class Contest:
 
         Amount, date and billing of the price must be confirmed.
         """
-        if not self.cheapest.price.unconfirmed_text:
-            return None
-        sure = (each for each in self._competing_in_one_currency if not each.price.unconfirmed_text)
-        return min(sure, key=lambda contender: contender.cost.mean, default=None)
+        return self._cheapest_other(lambda contender: not contender.price.unconfirmed_text)
 
     @property
     def measured(self) -> Contender | None:
         """The cheapest measured machine of ``competing``; None if ``cheapest`` is measured."""
-        if self.cheapest.is_measured:
-            return None
-        measured = (each for each in self._competing_in_one_currency if each.is_measured)
-        return min(measured, key=lambda contender: contender.cost.mean, default=None)
+        return self._cheapest_other(lambda contender: contender.is_measured)
+
+    def _cheapest_other(self, suits: Callable[[Contender], bool]) -> Contender | None:
+        suitable = () if suits(self.cheapest) else filter(suits, self._competing_in_one_currency)
+        return min(suitable, key=lambda contender: contender.cost.mean, default=None)
 
     @property
     def imprecise(self) -> Contender | None:

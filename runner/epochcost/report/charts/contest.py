@@ -217,11 +217,6 @@ class CostRatio:
 class CostRatios(Figure):
     """Chart each machine's cost, divided by the cheapest machine's, as a mark with an interval."""
 
-    @property
-    def height(self) -> int:
-        """The height of the plot in pixels: a row for each machine."""
-        return 24 * len(self.data.rows)
-
     def layers(self, alt: Any) -> list[Any]:
         """The line at the ratio 1, then each machine's interval and mark."""
         order = list(dict.fromkeys(self.data.values_of("machine")))
@@ -268,6 +263,7 @@ def cost_ratios(contest: Contest, *, identifier: str, job: str) -> CostRatios | 
         ),
         data=ChartData(tuple(drawn)),
         source=_source(contest),
+        height=24 * len(drawn),
     )
 
 

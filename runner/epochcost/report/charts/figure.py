@@ -21,7 +21,8 @@ LEAST_POINTS = 3
 class Figure(ABC):
     """A chart with texts; ``title`` states the main result, ``source`` the origin of the values.
 
-    ``id`` is unique. The ``repr`` is the key of a cached drawing, so it must be complete.
+    ``id`` is unique, ``height`` is that of the plot in pixels. The ``repr`` is the key of a cached
+    drawing, so it must be complete.
     """
 
     id: str
@@ -29,11 +30,7 @@ class Figure(ABC):
     description: str
     data: ChartData[Any]
     source: str = ""
-
-    @property
-    def height(self) -> int:
-        """The height of the plot in pixels."""
-        return 340
+    height: int = 340
 
     @abstractmethod
     def layers(self, alt: Any) -> list[Any]:

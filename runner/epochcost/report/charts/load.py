@@ -57,11 +57,6 @@ class LoadCost:
 class CostByLoad(Figure):
     """Chart a line for each machine and API on logarithmic axes; the lines of APIs are dashed."""
 
-    @property
-    def height(self) -> int:
-        """The height of the plot: low, because the legend below it has up to eight names."""
-        return 280
-
     def layers(self, alt: Any) -> list[Any]:
         """Lines, invisible points for tooltips, and a shape at the end of each line."""
         last = max(self.data.values_of("requests_per_second"))
@@ -100,6 +95,8 @@ def load_figure(answer: TokenAnswer, identifier: str) -> CostByLoad | None:
         ),
         data=ChartData(tuple(line_points(drawn)), offers[0].price.currency),
         source=f"Times predicted; prices of {day_range(offer.price.as_of for offer in offers)}",
+        # Low, because the legend below it has up to eight names.
+        height=280,
     )
 
 

@@ -85,10 +85,6 @@ def _row(row: WithheldRow) -> WithheldTime:
         source=one_line(row.source),
         true=row.seconds,
         predicted=(row.low, row.predicted, row.high),
-        over_true=(
-            row.low / row.seconds,
-            row.predicted / row.seconds,
-            row.high / row.seconds,
-        ),
+        over_true=(row.low / row.seconds, row.predicted / row.seconds, row.high / row.seconds),
         interval="contains the truth" if row.low <= row.seconds <= row.high else "misses the truth",
     )

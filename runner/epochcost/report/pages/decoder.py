@@ -25,7 +25,7 @@ def page(report: Report, about: Mapping[str, Any], model: Model) -> Page:
     workload, name = about["workload"], model.id
     timed = report.decoders.get(name, ())
     answer = report.tokens.get(name)
-    served = report.served_decoders.get(name, ())
+    served = report.market.served.get(name, ())
     contests = report.contests[workload]
     lora = contests.get("lora")
     return Page(

@@ -29,7 +29,7 @@ def about_model(report: Report, workload: Workload) -> dict[str, Any]:
     ``counted`` (parameters and operations) are None.
     """
     catalogue = report.catalogue
-    model = _model_of(report, workload)
+    model = report.catalogue.models.get(workload.key)
     untimed = {mode: _untimed_machines(report, workload, mode) for mode in _modes(model)}
     return {
         "workload": workload,
@@ -46,10 +46,6 @@ def about_model(report: Report, workload: Workload) -> dict[str, Any]:
             if workload.id in {source.id, source.model}
         ],
     }
-
-
-def _model_of(report: Report, workload: Workload) -> Model | None:
-    return report.catalogue.models.get(workload.id) if workload.is_model else None
 
 
 def _modes(model: Model | None) -> list[Mode]:
@@ -118,14 +114,14 @@ def job_figure(report: Report, workload: Workload, job: Job) -> Figure | None:
 
 def embeds(report: Report, workload: Workload) -> bool:
     """Whether a workload turns documents into embeddings."""
-    model = _model_of(report, workload)
+    model = report.catalogue.models.get(workload.key)
     return bool(model and model.tokens_per_example and "embedding" in model.task)
 
 
 def render_training(report: Report, workload: Workload, goal: ContestGoal) -> str:
     """Name a training and its data, for example "Training for 90 epochs on ImageNet-1k"."""
     words = render_job(report, workload, goal)
-    model = _model_of(report, workload)
+    model = report.catalogue.models.get(workload.key)
     data = f" on {report.catalogue.dataset(model.dataset).name}" if model and model.dataset else ""
     return f"{words[:1].upper()}{words[1:]}{data}"
 

@@ -14,14 +14,10 @@ from epochcost.analysis.difference.changes import Difference, Publication
 from epochcost.analysis.difference.revision import Revision
 from epochcost.analysis.estimates import EstimatedRow
 from epochcost.analysis.finetune import FinetuneAnswer, TrainingDemand, TuningMarket
-from epochcost.analysis.observations import (
-    Workload,
-    workloads,
-)
+from epochcost.analysis.observations import Workload, workloads
 from epochcost.analysis.phases import TimedDecoder, timed_decoders
 from epochcost.analysis.prediction_trust import Trust, read_trust
 from epochcost.analysis.rows import Row, usual_currency
-from epochcost.analysis.serving import ServedDecoder, served_decoders
 from epochcost.analysis.token_answers import TokenAnswer, TokenMarket, usual_answers
 from epochcost.errors import InputError, ResultError
 from epochcost.predict.decoders.training_rows import Method
@@ -77,11 +73,6 @@ class Report(Revision):
         return group_by(timed_decoders(self.inputs), lambda decoder: decoder.model)
 
     @cached_property
-    def served_decoders(self) -> Mapping[str, tuple[ServedDecoder, ...]]:
-        """Decoders whose speed in a serving engine was measured, by model id."""
-        return group_by(served_decoders(self.inputs), lambda decoder: decoder.model)
-
-    @cached_property
     def trust(self) -> Trust | None:
         """The inaccuracy of predictions; None if the file with the errors is missing or invalid."""
         with contextlib.suppress(ResultError):
@@ -102,7 +93,7 @@ class Report(Revision):
 
     def estimated_costs(self, workload: Workload) -> tuple[EstimatedRow, ...]:
         """The estimated costs of a training of which no machine has a time; else empty."""
-        return self.estimated.get(workload.id, ()) if workload.is_model else ()
+        return self.estimated.get(workload.key, ())
 
     @cached_property
     def market(self) -> TokenMarket:
@@ -145,9 +136,9 @@ class Report(Revision):
         full = ranking.contest(rows, "full") or ranking.contest(rows, "epoch")
         yield "train", full or ranking.estimated_contest(estimated)
         yield "serve", ranking.contest(rows, "million")
-        if workload.is_model and workload.id in self.tokens:
+        if workload.key in self.tokens:
             yield "tokens", ranking.tokens_contest(self.tokens[workload.id])
-        if workload.is_model and "lora" in self.tuned.get(workload.id, {}):
+        if "lora" in self.tuned.get(workload.key, {}):
             yield "lora", ranking.tuning_contest(self.tuned[workload.id]["lora"])
 
     @cached_property

@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from epochcost.analysis.comparisons import comparisons, scalings
-from epochcost.analysis.emissions import energy_by_machine, energy_goal
+from epochcost.analysis.emissions import energy_by_machine
 from epochcost.analysis.estimates import states_bytes
 from epochcost.analysis.observations import Observation, Workload
 from epochcost.analysis.rows import Row
@@ -126,15 +126,15 @@ def _values(
         ),
         "trained": [row for row in timed if row.mode == "training"],
         "served": [row for row in timed if row.mode == "inference"],
-        "loaded": [row for row in report.loads if model and row.model == model.id],
-        "drawn": energy_by_machine(catalogue, rows, energy_goal(rows)),
+        "loaded": [row for row in report.loads if row.model == workload.key],
+        "drawn": energy_by_machine(catalogue, rows),
         "scalings": scalings(catalogue, observed, variants),
         "comparisons": comparisons(catalogue, observed, variants),
         "measured": [trial for trial in observed if trial.kind == "measured"],
         "sweeps": [
             limit
             for limit in report.inputs.limits.values()
-            if workload.is_model and limit.trial.model == workload.id and not limit.trial.variant
+            if limit.trial.model == workload.key and not limit.trial.variant
         ],
         # Batch sizes without a comparison with PyTorch near them.
         "ratio_unknown": sorted(
