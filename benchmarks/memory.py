@@ -27,6 +27,7 @@ from itertools import groupby
 from pathlib import Path
 
 import psutil
+from epochcost.plan.size import Footprint
 from made_trials import made_trial
 
 from epochcost.errors import EpochcostError
@@ -43,7 +44,6 @@ from epochcost.measure.runtime import runtime_name
 from epochcost.measure.session import open_session
 from epochcost.measure.stepping import Stepper, graph_inputs, initial_parameters
 from epochcost.plan.binding import bind_model
-from epochcost.plan.size import Footprint
 from epochcost.plan.trial import SessionSettings
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue

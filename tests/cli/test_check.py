@@ -113,7 +113,8 @@ def test_doubts_are_no_faults(project: Path) -> None:
             "gpt2",
             "50_257",
             "50_258",
-            "should have at most 50,257 tokens in 'token_ids', got 50,258",
+            "should be from 0 to below 50,257 in 'token_ids', by which Gather reads "
+            "'token.weight', got 0 to below 50,258",
         ),
         ("mnist-mlp", "classes = 10", "classes = 11", "at most 10 classes for 'logits', got 11"),
         ("mnist-mlp", '"logits"', '"logit"', "should name an output, logits, got 'logit'"),

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from epochcost.execute.sizing import decoder_bytes, decoder_weights
-from epochcost.plan.size import PROCESS_BYTES
+from epochcost.execute.sizing import PROCESS_BYTES, decoder_bytes, decoder_weights
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
 from onnxstep.graphs.loading import load_model

@@ -90,5 +90,7 @@ def test_a_smaller_batch_in_a_larger_precision_may_not_fit(tmp_path: Path) -> No
     fp16 = fp32.model_copy(update={"batch_size": fp32.batch_size - 1, "precision": "fp16"})
     both = replace(plan, trials=(fp32, fp16))
     size = cached_size(catalogue, catalogue.model(fp32.model), {fp32.mode: {fp32.batch_size}})
-    room = {"cpu": size.footprints[0].memory_bytes("cpu")}
+    counted = size[fp32.mode]
+    assert not isinstance(counted, str)
+    room = {"cpu": counted[fp32.batch_size].memory_bytes("cpu")}
     assert without_oversized(GraphFacts(catalogue), both, room).trials == (fp32,)

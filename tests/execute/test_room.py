@@ -8,8 +8,8 @@ import pytest
 
 from epochcost.execute import planning
 from epochcost.execute.planning import plan_run
+from epochcost.execute.sizing import PROCESS_BYTES
 from epochcost.plan.make import RunRequest
-from epochcost.plan.size import PROCESS_BYTES
 from epochcost.specs.loader import load_catalogue
 from tiny_project import write_tiny_project
 

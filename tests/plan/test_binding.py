@@ -132,3 +132,11 @@ def test_a_graph_without_inputs_and_outputs_is_said() -> None:
         "graph: should have an output, has none",
         "inputs[0].name: should name the graph's inputs (none), got 'x'",
     ]
+
+
+def test_an_input_without_an_entry_is_said() -> None:
+    """Each of the graph's inputs but those for carried state needs an entry in the spec."""
+    messages = [str(misfit) for misfit in graph_misfits(recurrent(), spec())]
+    assert messages == ["inputs: should name the graph's inputs h, x, has no 'h'"]
+    model = spec(carried=[{"input": "h", "output": "h_after"}])
+    assert not list(graph_misfits(recurrent(), model))

@@ -51,15 +51,12 @@ def test_what_is_no_longer_kept_is_ignored(make_result: MakeResult) -> None:
     assert b'"epochs"' not in serialise_result(make_result())
 
 
-def test_a_trial_with_a_former_setting_stays_a_variant() -> None:
-    """A trial with a dropped setting keeps its id when it is read and written."""
-    path = HISTORY / "version-3.json"
-    stored = json.loads(path.read_text())
+def test_a_trial_with_a_former_setting_is_refused() -> None:
+    """A trial with another value of a dropped setting is not read, and the reason is told."""
+    stored = json.loads((HISTORY / "version-3.json").read_text())
     stored["trial"]["graph_optimization"] = "basic"
-    stored["trial_id"] = "35018e3131f86f75"
-    trial = parse_result(json.dumps(stored).encode(), PATH).trial
-    assert trial.variant == "graph optimization basic"
-    assert Trial.model_validate_json(trial.model_dump_json()).id == trial.id
+    with pytest.raises(DamagedResultError, match="graph_optimization should be all, as in all"):
+        parse_result(json.dumps(stored).encode(), PATH)
 
 
 def test_the_present_version_writes_its_history_file(make_result: MakeResult) -> None:

@@ -19,10 +19,9 @@ from epochcost.execute.graph_facts import GraphFacts
 from epochcost.execute.kernels import check_trials
 from epochcost.execute.planning import gpu_descriptions, plan_elsewhere, plan_run, room_bytes
 from epochcost.execute.sizes import cached_size
-from epochcost.execute.sizing import declared_batch_sizes
+from epochcost.execute.sizing import ModelSize, declared_batch_sizes
 from epochcost.measure.gpus import shown_gpus
 from epochcost.plan.make import Plan, RunRequest
-from epochcost.plan.size import ModelSize
 from epochcost.plan.work import Requests
 from epochcost.specs.catalogue import Catalogue, usual_price
 from epochcost.specs.model import Model
@@ -249,13 +248,14 @@ def _memory_lines(
 
 
 def _size_lines(name: str, size: ModelSize, room: Mapping[Provider, int]) -> Iterator[str]:
-    by_mode = group_by(size.footprints, lambda footprint: footprint.mode)
-    for (mode, group), (provider, limit) in itertools.product(by_mode.items(), room.items()):
-        needed = ((each.batch_size, each.memory_bytes(provider)) for each in group)
-        batches = (
-            f"{batch}: {memory(amount)}{' (no room here)' if amount > limit else ''}"
-            for batch, amount in needed
-        )
-        yield f"{name} {mode} {provider}: {', '.join(batches)}"
-    for missing in size.uncounted:
-        yield f"{name} {missing.mode}: not counted: {missing.reason}"
+    for mode, counted in size.items():
+        if isinstance(counted, str):
+            yield f"{name} {mode}: not counted: {counted}"
+            continue
+        for provider, limit in room.items():
+            needed = ((batch, each.memory_bytes(provider)) for batch, each in counted.items())
+            batches = (
+                f"{batch}: {memory(amount)}{' (no room here)' if amount > limit else ''}"
+                for batch, amount in needed
+            )
+            yield f"{name} {mode} {provider}: {', '.join(batches)}"

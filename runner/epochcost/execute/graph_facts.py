@@ -10,10 +10,9 @@ import onnx
 from epochcost.errors import EpochcostError, ModelError
 from epochcost.execute.job_files import why_unmeasured
 from epochcost.execute.sizes import cached_size
-from epochcost.execute.sizing import decoder_bytes
+from epochcost.execute.sizing import Footprint, decoder_bytes
 from epochcost.plan.binding import Misfit, file_misfits
 from epochcost.plan.digests import graph_sha256
-from epochcost.plan.size import ModelSize
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.document import read
 from epochcost.specs.loader import FOLDER
@@ -30,7 +29,7 @@ class GraphFacts:
         self.fault = cache(self._fault)
         self.why_unmeasured = cache(self._why_unmeasured)
         self.decoder_bytes = cache(self._decoder_bytes)
-        self.size = cache(self._size)
+        self.footprints = cache(self._footprints)
 
     def _fault(self, name: str) -> str | None:
         """Why a model's ONNX file is missing or contradicts its spec; None if it can be used."""
@@ -65,12 +64,13 @@ class GraphFacts:
         except ModelError:
             return None
 
-    def _size(
+    def _footprints(
         self, name: str, mode: Mode, provider: Provider, batch_sizes: frozenset[int]
-    ) -> ModelSize | None:
-        """A model's memory at the batch sizes; None if it cannot be computed for one of them."""
+    ) -> dict[int, Footprint]:
+        """A model's memory by batch size; empty if it cannot be computed for one of the sizes."""
         try:
             model = self.catalogue.model(name)
-            return cached_size(self.catalogue, model, {mode: batch_sizes}, provider)
+            size = cached_size(self.catalogue, model, {mode: batch_sizes}, provider)[mode]
         except EpochcostError:
-            return None
+            return {}
+        return {} if isinstance(size, str) else size

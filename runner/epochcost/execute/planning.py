@@ -146,11 +146,13 @@ def _decoder_bytes_by_trial(
 def _memory_bytes(
     facts: GraphFacts, name: str, mode: Mode, provider: Provider, trials: Sequence[Trial]
 ) -> dict[str, int]:
-    size = facts.size(name, mode, provider, frozenset(trial.batch_size for trial in trials))
+    sizes = facts.footprints(name, mode, provider, frozenset(trial.batch_size for trial in trials))
     return {
-        trial.id: math.ceil(footprint.memory_bytes(provider) * _TIMES_FP32[trial.precision])
+        trial.id: math.ceil(
+            sizes[trial.batch_size].memory_bytes(provider) * _TIMES_FP32[trial.precision]
+        )
         for trial in trials
-        if size and (footprint := size.footprint(mode, trial.batch_size))
+        if trial.batch_size in sizes
     }
 
 

@@ -8,9 +8,8 @@ from pydantic import TypeAdapter
 
 from epochcost.errors import CapabilityError
 from epochcost.execute.folders import optional_cache_folder
-from epochcost.execute.sizing import BatchSizes, size_of
+from epochcost.execute.sizing import BatchSizes, ModelSize, size_of
 from epochcost.plan.digests import graph_sha256, work_sha256
-from epochcost.plan.size import ModelSize
 from epochcost.results.kept import LIBRARY, Keep
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.model import Model

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
 
 import onnx
 
@@ -16,7 +17,6 @@ from epochcost.graphs.peak_memory import (
     tensor_bytes,
 )
 from epochcost.plan.binding import bind_model, carried_state
-from epochcost.plan.size import PROCESS_BYTES, Footprint, ModelSize, Uncounted
 from epochcost.specs.model import CarriedState, Model
 from epochcost.specs.study import Mode, Provider
 from epochcost.train.batches import POOL_BATCHES, POOL_BYTES
@@ -24,7 +24,55 @@ from onnxstep import Carried, training_step
 from onnxstep.graphs.nodes import reads
 from onnxstep.graphs.parameters import Parameter, few_bits_count, parameters, state
 
+# Memory of Python and ONNX Runtime without tensors: the peak memory of trials of the smallest
+# models on Linux. A CUDA driver's own memory on the device is not counted.
+PROCESS_BYTES = 104 * 2**20
 BatchSizes = Mapping[Mode, Collection[int]]
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """Memory that a run of a graph needs, in one mode at one batch size.
+
+    ``weight_bytes`` are parameters and running statistics; no step changes ``fixed_bytes`` of them.
+    ``carried_bytes`` are values that a step changes for the next, such as the optimizer's states.
+    The new values of ``in_place_bytes`` overwrite the old ones. ``activation_bytes`` is the peak of
+    intermediate results and gradients. ``exchanged_bytes`` are a batch's inputs, targets and
+    outputs, ``pool_bytes`` the waiting batches, ``folded_bytes`` constants that a session computes.
+    """
+
+    weight_bytes: int
+    fixed_bytes: int
+    carried_bytes: int
+    activation_bytes: int
+    exchanged_bytes: int
+    pool_bytes: int
+    folded_bytes: int = 0
+    in_place_bytes: int = 0
+
+    @property
+    def second_set_bytes(self) -> int:
+        """Bytes of values for the next step that exist twice, as new do not overwrite old."""
+        return self.carried_bytes - self.in_place_bytes
+
+    @property
+    def device_bytes(self) -> int:
+        """Bytes of memory that the run needs on the device that computes."""
+        weights = self.fixed_bytes + self.carried_bytes + self.second_set_bytes + self.folded_bytes
+        return weights + self.activation_bytes + self.exchanged_bytes
+
+    @property
+    def host_bytes(self) -> int:
+        """Host bytes besides ``device_bytes``: initial weights, waiting batches, the process."""
+        return self.weight_bytes + self.pool_bytes + PROCESS_BYTES
+
+    def memory_bytes(self, provider: Provider) -> int:
+        """Estimated bytes of memory that a trial needs: GPU memory for CUDA, else host memory."""
+        return self.device_bytes + (self.host_bytes if provider == "cpu" else 0)
+
+
+# Memory by batch size for each mode, or the reason why the mode cannot be counted.
+ModelSize = dict[Mode, dict[int, Footprint] | str]
 
 
 def declared_batch_sizes(model: Model) -> BatchSizes:
@@ -41,16 +89,15 @@ def size_of(
     model: Model, graph: onnx.ModelProto, batch_sizes: BatchSizes, provider: Provider = "cpu"
 ) -> ModelSize:
     """Count memory by mode and batch size, or state why a mode's graph cannot be built."""
-    footprints: list[Footprint] = []
-    uncounted: list[Uncounted] = []
+    counted: ModelSize = {}
     for mode, sizes in batch_sizes.items():
         try:
-            footprints += [
-                _footprint(model, graph, mode, provider, batch) for batch in sorted(sizes)
-            ]
+            counted[mode] = {
+                batch: _footprint(model, graph, mode, provider, batch) for batch in sorted(sizes)
+            }
         except ModelError as error:
-            uncounted.append(Uncounted(mode, str(error)))
-    return ModelSize(tuple(footprints), tuple(uncounted))
+            counted[mode] = str(error)
+    return counted
 
 
 def _footprint(
@@ -72,8 +119,6 @@ def _footprint(
     exchanged = [name for name in ends if name not in staying]
     fed = sum(sizes[name] for name in exchanged if name in inputs)
     return Footprint(
-        mode=mode,
-        batch_size=batch,
         weight_bytes=_bytes(weights),
         fixed_bytes=_bytes(tensor for tensor in weights if tensor.name not in carried_names),
         carried_bytes=sum(sizes[name] for name in inputs if name in carried_names),

@@ -7,6 +7,7 @@ in ``[decoder]``. No weights are read.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,6 +34,8 @@ _REMEDY = "see docs/how-to/add-a-decoder.md on how to export it"
 _COSINES = 7
 _CACHE_AXES = 4
 _LEFT_OUT = [""] * (_COSINES + 1)
+# Operators whose second input indexes the first, with the axis.
+_INDEXED = {"Gather": 0, "SoftmaxCrossEntropyLoss": 1, "NegativeLogLikelihoodLoss": 1}
 # Keys whose value in a spec may be less than the graph's.
 _AT_MOST = ("vocabulary", "context")
 
@@ -152,15 +155,12 @@ def graph_misfits(graph: onnx.ModelProto, model: Model) -> Iterator[Misfit]:
     if not graph.graph.output:
         yield Misfit(("graph",), "should have an output, has none")
     yield from _of_fed_inputs(graph, model)
-    yield from _of_names_in_the_spec(graph, model)
-    vocabularies = {each.name: each.vocabulary or 0 for each in model.inputs}
-    shapes = _known_shapes(graph)
-    for node in (node for node in graph.graph.node if node.op_type == "Gather"):
-        table, indices = [*node.input, *_LEFT_OUT][:2]
-        most, size = [*shapes.get(table, ()), 0][0], vocabularies.get(indices, 0)
-        if 0 < most < size and not node_attributes(node).get("axis"):
-            message = f"should have at most {most:,} tokens in {indices!r}, got {size:,}"
-            yield Misfit(("inputs",), message)
+    yield from input_misfits(graph, model)
+    dimensions = symbolic_dimensions(graph)
+    expected = f"should name the graph's dimensions {', '.join(dimensions) or '(none)'}"
+    for name in model.dimensions:
+        if name not in dimensions:
+            yield Misfit(("dimensions", name), f"{expected}, got {name!r}")
     scores = {value.name: [0, *_shape(value)][-1] for value in graph.graph.output}
     for term in model.training.terms if model.training else ():
         most, classes = scores.get(term.output, 0), (term.target and term.target.classes) or 0
@@ -172,19 +172,47 @@ def graph_misfits(graph: onnx.ModelProto, model: Model) -> Iterator[Misfit]:
             yield Misfit(("training",), message)
 
 
-def _of_names_in_the_spec(graph: onnx.ModelProto, model: Model) -> Iterator[Misfit]:
-    inputs = {*_fed(graph)} - {state.input for state in model.states}
+def input_misfits(graph: onnx.ModelProto, model: Model) -> Iterator[Misfit]:
+    """Yield contradictions of a graph's inputs for data and the spec's ``[[inputs]]``.
+
+    They are missing or unknown names, and values that exceed the axis that they index.
+    """
+    states = {state.input for state in model.states}
+    inputs = {*_fed(graph)} - states
+    declared = model.fed_to(inputs)
     expected = f"should name the graph's inputs {', '.join(sorted(inputs)) or '(none)'}"
-    for place, each in enumerate(model.inputs):
+    for place, each in enumerate(declared):
         if each.name not in inputs:
-            yield Misfit(("inputs", place, "name"), f"{expected}, got {each.name!r}")
-    for name in sorted(inputs - {each.name for each in model.inputs}):
+            carried = ", which [[carried]] starts at zero" if each.name in states else ""
+            message = f"{expected}, got {each.name!r}{carried}"
+            yield Misfit(("inputs", place, "name"), message)
+    for name in sorted(inputs - {each.name for each in declared}):
         yield Misfit(("inputs",), f"{expected}, has no {name!r}")
-    dimensions = symbolic_dimensions(graph)
-    expected = f"should name the graph's dimensions {', '.join(dimensions) or '(none)'}"
-    for name in model.dimensions:
-        if name not in dimensions:
-            yield Misfit(("dimensions", name), f"{expected}, got {name!r}")
+    yield from _of_indices(graph, {each.name: each.range for each in declared})
+
+
+def _of_indices(
+    graph: onnx.ModelProto, ranges: dict[str, tuple[Decimal, Decimal]]
+) -> Iterator[Misfit]:
+    shapes = _known_shapes(graph)
+    shapes |= {each.name: _shape(each) for each in (*graph.graph.value_info, *graph.graph.output)}
+    for node in graph.graph.node:
+        attributes, (table, indices) = node_attributes(node), [*node.input, *_LEFT_OUT][:2]
+        if node.op_type == "Cast" and table in ranges:
+            ranges[node.output[0]] = ranges[table]
+        if node.op_type in _INDEXED and indices in ranges:
+            low, high = ranges[indices]
+            axis, shape = attributes.get("axis", _INDEXED[node.op_type]), shapes.get(table, ())
+            # Shape inference may not know the length, which then is 0, or any length at all.
+            length = shape[axis] if -len(shape) <= axis < len(shape) else 0
+            # ONNX counts negative indices from the end, but PyTorch rejects them.
+            ignored = attributes.get("ignore_index") == low == high - 1
+            if length and not ignored and (low < 0 or high > length):
+                message = (
+                    f"should be from 0 to below {length:,} in {indices!r}, by which "
+                    f"{node.op_type} reads {table!r}, got {low:,} to below {high:,}"
+                )
+                yield Misfit(("inputs",), message)
 
 
 def _of_fed_inputs(graph: onnx.ModelProto, model: Model) -> Iterator[Misfit]:

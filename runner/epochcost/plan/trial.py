@@ -43,30 +43,22 @@ _ALWAYS = (
 _ADDED: Mapping[str, object] = {
     "load": None,
     "vcpus": None,
+    "cuda_graph": False,
+    "device": 0,
+    "device_memory_limit_bytes": None,
+    "stored_weights": False,
+    "phase": None,
+    "requests": None,
+}
+# Settings that older versions stored, with the only value that is still valid.
+_FORMER: Mapping[str, object] = {
     "quantization": None,
     "graph_optimization": "all",
     "spinning": True,
     "denormals_as_zero": False,
     "input_copy": "included",
-    "cuda_graph": False,
-    "device": 0,
-    "device_memory_limit_bytes": None,
     "other_runtime": False,
-    "stored_weights": False,
-    "phase": None,
-    "requests": None,
 }
-# Settings that only older versions had; a stored trial with another value than the default is not
-# the same as a trial of today.
-_FORMER = (
-    "quantization",
-    "graph_optimization",
-    "spinning",
-    "denormals_as_zero",
-    "input_copy",
-    "other_runtime",
-)
-FormerValue = bool | Annotated[str, Field(pattern=r"^[a-z]{1,20}$")]
 Count = Annotated[int, Field(ge=1, lt=2**53)]
 Number = Annotated[int, Field(ge=0, lt=2**63)]
 
@@ -97,8 +89,8 @@ class Trial(BaseModel):
     is the largest number of examples that the model gets at once. ``runtime`` is the package and
     version that executes the work (for requests, an engine), ``producer`` the version of epochcost.
     ``spec_sha256`` is from `plan.digests`. ``vcpus`` is None for all CPUs. If ``stored_weights``,
-    parameters are constants of the graph. ``former`` has settings of older versions only, so that
-    an old trial keeps its id: a digest of all settings. As JSON, a trial is a flat table.
+    parameters are constants of the graph. The id is a digest of all settings. As JSON, a trial is a
+    flat table.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -120,21 +112,21 @@ class Trial(BaseModel):
     work: Annotated[Work, Field(discriminator="kind")] = STEPS
     vcpus: Count | None = None
     stored_weights: bool = False
-    former: tuple[tuple[str, FormerValue], ...] = ()
 
     @model_validator(mode="before")
     @classmethod
     def _with_session(cls, stored: Any) -> Any:
         if not isinstance(stored, Mapping) or isinstance(stored.get("session"), SessionSettings):
             return stored
-        if "session" in stored or "former" in stored or isinstance(stored.get("work"), Mapping):
+        if "session" in stored or isinstance(stored.get("work"), Mapping):
             raise ValueError("should have the settings of session and work beside the rest")
+        for name, value in _FORMER.items():
+            if stored.get(name, value) != value:
+                raise ValueError(f"{name} should be {value}, as in all trials of this version")
         session = {name: stored[name] for name in _OF_SESSION if name in stored}
         fields = {k: stored[k] for k in stored if k not in (*session, *_FORMER, *STORED_KEYS)}
-        values = [(name, stored.get(name, _ADDED[name])) for name in _FORMER]
-        former = tuple((name, value) for name, value in values if value != _ADDED[name])
         session["tf32"] = stored.get("precision") == "tf32"
-        return {"work": tagged(stored), **fields, "session": session, "former": former}
+        return {"work": tagged(stored), **fields, "session": session}
 
     @model_serializer(mode="wrap")
     def _flat(
@@ -143,13 +135,7 @@ class Trial(BaseModel):
         fields: dict[str, Any] = handler(self)
         parts = self.work.stored.items()
         work = {key: part.model_dump(mode=info.mode, exclude={"kind"}) for key, part in parts}
-        flat = {
-            **fields,
-            **fields["session"],
-            **dict(self.former),
-            **dict.fromkeys(STORED_KEYS),
-            **work,
-        }
+        flat = {**fields, **fields["session"], **dict.fromkeys(STORED_KEYS), **work}
         return {name: flat[name] for name in (*_ALWAYS, *_ADDED) if name in flat}
 
     @property
@@ -184,7 +170,6 @@ class Trial(BaseModel):
         parts = {
             self.precision: self.precision != "fp32",
             f"{self.vcpus} vCPU": self.vcpus is not None,
-            **{f"{name} {value}".replace("_", " "): True for name, value in self.former},
             f"GPU {session.device}": session.device != 0,
             "memory limit": session.device_memory_limit_bytes is not None,
         }

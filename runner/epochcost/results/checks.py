@@ -158,8 +158,7 @@ def _phase(claim: Claim) -> Iterator[str]:
     """Samples that were edited or left out."""
     measurement = claim.result.measurement
     watched = measurement.conditions
-    # Trials of earlier versions may have copied batches between samples; that time is not stored.
-    if watched is None or measurement.served is not None or claim.result.trial.former:
+    if watched is None or measurement.served is not None:
         return
     turns, total = max(1, len(measurement.rounds)), sum(measurement.samples_seconds)
     least = _LEAST_SAMPLED_SHARE * watched.seconds - _MOST_BESIDES_SECONDS * turns

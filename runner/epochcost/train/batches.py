@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ import onnx
 from numpy.typing import NDArray
 
 from epochcost.errors import ModelError
+from epochcost.plan.binding import input_misfits
 from epochcost.specs.model import Input, Model, Training
 from epochcost.specs.training import LossTerm
 from epochcost.train.teacher import InputField, Kind, TargetField, Teacher
@@ -24,8 +24,6 @@ HELD_OUT_STREAM = 1
 POOL_BYTES = 32 * 2**20
 POOL_BATCHES = 512
 _HELD_BATCHES = 3
-# Operators whose second input indexes the first, with the axis.
-_INDEXED = {"Gather": 0, "SoftmaxCrossEntropyLoss": 1, "NegativeLogLikelihoodLoss": 1}
 HELD_OUT_EXAMPLES = 1024
 # A few seconds on a few cores, before the timed steps and after them.
 HELD_OUT_FLOPS = 10**11
@@ -34,22 +32,17 @@ HELD_OUT_FLOPS = 10**11
 def example_fields(graph: onnx.ModelProto, model: Model, batch_size: int) -> tuple[InputField, ...]:
     """The data inputs of a graph with fixed shapes, each with its range of values from the spec.
 
-    Carried inputs are not data. Raises ModelError if spec and graph name different inputs, a shape
-    is not fixed, or the first dimension is not the batch.
+    Carried inputs are not data. Raises ModelError if spec and graph name different inputs, a range
+    exceeds the axis that the values index, a shape is not fixed, or the first dimension is not the
+    batch.
     """
-    carried = {state.input for state in model.states}
-    inputs = [data for data in data_inputs(graph) if data.name not in carried]
-    for name in (declared.name for declared in model.fed if declared.name in carried):
-        raise ModelError(
-            f"model {model.id}: expected values in [[inputs]] for data, got {name!r} there, which "
-            "[[carried]] starts at zero: leave it out of [[inputs]]"
-        )
-    fed = model.fed_to({data.name for data in inputs})
-    _require_same_names(model, [data.name for data in inputs], [item.name for item in fed])
-    ranges = {declared.name: declared for declared in fed}
-    fields = tuple(_field(model, data, ranges[data.name], batch_size) for data in inputs)
-    _require_indices_in_range(graph.graph, model, fields)
-    return fields
+    for misfit in input_misfits(graph, model):
+        raise ModelError(f"model {model.id}: {misfit}")
+    inputs = {data.name: data for data in data_inputs(graph)}
+    fed = {declared.name: declared for declared in model.fed_to(inputs)}
+    return tuple(
+        _field(model, data, fed[name], batch_size) for name, data in inputs.items() if name in fed
+    )
 
 
 def step_targets(
@@ -129,38 +122,6 @@ def _field(model: Model, data: DataInput, declared: Input, batch_size: int) -> I
     )
 
 
-def _require_indices_in_range(
-    graph: onnx.GraphProto, model: Model, fields: Sequence[InputField]
-) -> None:
-    """Raise ModelError if an input's declared range exceeds the axis that its values index."""
-    ranges = {field.name: (field.low, field.high) for field in fields}
-    shapes = {
-        **_shapes([*graph.input, *graph.value_info, *graph.output]),
-        **{tensor.name: tuple(tensor.dims) for tensor in graph.initializer},
-    }
-    for node in graph.node:
-        if node.op_type == "Cast" and node.input[0] in ranges:
-            ranges[node.output[0]] = ranges[node.input[0]]
-        if node.op_type in _INDEXED and node.input[1] in ranges and node.input[0] in shapes:
-            _require_index(node, model, ranges[node.input[1]], shapes[node.input[0]])
-
-
-def _require_index(
-    node: onnx.NodeProto, model: Model, span: tuple[float, float], indexed: tuple[int, ...]
-) -> None:
-    low, high = span
-    numbers = {entry.name: entry.i for entry in node.attribute}
-    # Shape inference may not know the length, which then is 0, or any length at all.
-    length = indexed[numbers.get("axis", _INDEXED[node.op_type])] if indexed else 0
-    # ONNX counts negative indices from the end, but PyTorch rejects them.
-    ignored = numbers.get("ignore_index") == low == high - 1
-    if length and not ignored and (low < 0 or high > length):
-        raise ModelError(
-            f"model {model.id}: expected indices from 0 to below {length} in [[inputs]], by which "
-            f"{node.op_type} reads {node.input[0]!r}, got {low:g} to below {high:g}"
-        )
-
-
 def _kind(declared: Input) -> Kind:
     if declared.value is not None:
         return "constant"
@@ -202,18 +163,3 @@ def _target(
         ignored_share=float(declared.ignored_share),
         merged=not whole,
     )
-
-
-def _require_same_names(model: Model, graph_names: Sequence[str], declared: Sequence[str]) -> None:
-    for missing in (name for name in graph_names if name not in declared):
-        near = difflib.get_close_matches(missing, declared, n=1)
-        hint = f"; did you mean {missing!r} instead of {near[0]!r}?" if near else ""
-        raise ModelError(
-            f"model {model.id}: expected an entry in [[inputs]] for the graph's input {missing!r}, "
-            f"got {[*declared]}{hint}"
-        )
-    for extra in (name for name in declared if name not in graph_names):
-        raise ModelError(
-            f"model {model.id}: expected inputs of {model.graph}, which are {list(graph_names)}, "
-            f"got {extra!r} in [[inputs]]"
-        )
