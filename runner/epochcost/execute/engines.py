@@ -17,7 +17,7 @@ from pydantic import ValidationError
 from epochcost.errors import CapabilityError
 from epochcost.execute.folders import optional_cache_folder
 from epochcost.measure.runtime import RUNTIMES, installed_versions, require_runtime, runtime_name
-from epochcost.measure.start import run_captured, run_module
+from epochcost.measure.start import last_lines, run_captured, run_module
 from epochcost.plan.trial import Trial
 from epochcost.plan.work import Requests
 from epochcost.results.environment import Software
@@ -168,9 +168,5 @@ def _require_engine(environment: Path, engine: str) -> None:
 
 
 def _last_lines(completed: subprocess.CompletedProcess[str]) -> str:
-    lines = [
-        line for line in f"{completed.stdout}\n{completed.stderr}".splitlines() if line.strip()
-    ]
-    return (
-        "".join(f"\n  {line}" for line in lines[-_LAST_LINES:]) or f" status {completed.returncode}"
-    )
+    text = f"{completed.stdout}\n{completed.stderr}"
+    return last_lines(text, _LAST_LINES) or f" status {completed.returncode}"

@@ -73,6 +73,12 @@ def run_captured(
     )
 
 
+def last_lines(text: str, count: int) -> str:
+    """The last lines of a text that are not empty, each on a new line and indented."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    return "".join(f"\n  {line}" for line in lines[-count:])
+
+
 def last_error_line(process: subprocess.CompletedProcess[str]) -> str:
     """The last line of a process's standard error, or "no output"."""
     lines = process.stderr.strip().splitlines()

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 from epochcost.measure.job import Job, Message, OutOfMemory, Progress, TrialFailed, TrialRefused
 from epochcost.measure.memory import oom_kill_count, tells_out_of_memory, was_oom_killed
 from epochcost.measure.pinning import pin_children
-from epochcost.measure.start import module_command
+from epochcost.measure.start import last_lines, module_command
 from epochcost.results.records import Measurement, Pinning
 
 OnProgress = Callable[[Progress], None]
@@ -193,7 +193,7 @@ def _render_ending(status: int, oom_killed: bool | None, log: Path) -> str:
         ending = f"killed by SIGKILL, {_KILLERS[oom_killed]}"
     else:
         ending = f"killed by {_signal_name(-status)}"
-    last = "".join(f"\n  {line}" for line in _last_lines(log))
+    last = last_lines(log.read_text(encoding="utf-8", errors="replace"), _LAST_LINES)
     return f"{ending}\n  its last lines:{last}" if last else f"{ending}; it wrote no lines"
 
 
@@ -202,11 +202,3 @@ def _signal_name(number: int) -> str:
         return signal.Signals(number).name
     except ValueError:
         return f"signal {number}"
-
-
-def _last_lines(log: Path) -> list[str]:
-    try:
-        text = log.read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return []
-    return [line for line in text.splitlines() if line.strip()][-_LAST_LINES:]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Annotated, Any, Generic, Self, TypeVar, get_args
 
@@ -19,13 +18,12 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    GetCoreSchemaHandler,
-    GetJsonSchemaHandler,
+    GetPydanticSchema,
     PrivateAttr,
     ValidationInfo,
     field_validator,
 )
-from pydantic_core import core_schema
+from pydantic_core.core_schema import no_info_after_validator_function
 
 from epochcost.specs.wording import KeyPath, describe
 from epochcost.units import price_age, today
@@ -69,25 +67,15 @@ def _from_list(value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-@dataclass(frozen=True)
-class _Checked:
+def _checked(check: Callable[[str], str], pattern: str) -> GetPydanticSchema:
     """A validator that applies ``check`` to a text; the JSON Schema for editors has ``pattern``."""
-
-    check: Callable[[str], str]
-    pattern: str
-
-    def __get_pydantic_core_schema__(
-        self, source: Any, handler: GetCoreSchemaHandler
-    ) -> core_schema.CoreSchema:
-        return core_schema.no_info_after_validator_function(self.check, handler(source))
-
-    def __get_pydantic_json_schema__(
-        self, schema: core_schema.CoreSchema, handler: GetJsonSchemaHandler
-    ) -> dict[str, Any]:
-        return {**handler(schema), "pattern": self.pattern}
+    return GetPydanticSchema(
+        lambda kind, handler: no_info_after_validator_function(check, handler(kind)),
+        lambda schema, handler: {**handler(schema), "pattern": pattern},
+    )
 
 
-def matching(pattern: str, expected: str) -> _Checked:
+def matching(pattern: str, expected: str) -> GetPydanticSchema:
     """Require a whole value to match the regex ``pattern``; errors describe it as ``expected``."""
 
     def check(text: str) -> str:
@@ -95,7 +83,7 @@ def matching(pattern: str, expected: str) -> _Checked:
             raise ValueError(f"should be {expected}")
         return text
 
-    return _Checked(check, f"^({pattern})$")
+    return _checked(check, f"^({pattern})$")
 
 
 def _legible(text: str) -> str:
@@ -109,7 +97,7 @@ def _legible(text: str) -> str:
     return text
 
 
-_LEGIBLE = _Checked(_legible, r"\S")
+_LEGIBLE = _checked(_legible, r"\S")
 
 
 def _begun(day: dt.date) -> dt.date:
@@ -209,7 +197,7 @@ Pue = Annotated[Positive, Field(ge=1, le=10)]
 PositiveInt = Annotated[int, Field(gt=0, le=LARGEST)]
 # A time in a trial: 11 days at most in seconds.
 TrialTime = Annotated[Positive, Field(le=1_000_000)]
-Currency = Annotated[str, _Checked(_iso_code, "^([A-Z]{3})$")]
+Currency = Annotated[str, _checked(_iso_code, "^([A-Z]{3})$")]
 
 
 class NamedSpec(Spec):
