@@ -30,7 +30,7 @@ _STATES = {"sgd": 0, "rmsprop": 1, "adagrad": 1, "adadelta": 2, "adam": 2, "adam
 
 _KEPT = Keep(
     "arithmetic",
-    TypeAdapter(tuple[str, Arithmetic]),
+    TypeAdapter(tuple[str, Arithmetic | None]),
     (f"{LIBRARY}/graphs", "graphs", "analysis/arithmetic.py"),
 )
 
@@ -73,8 +73,8 @@ def arithmetic_of_graph(graph: Graph, cache: Path | None = None) -> Arithmetic |
     Known counts come from ``counts.json`` beside the graph or ``cache``, which stores new ones.
     """
     if graph not in _memory:
-        known = _read_stored_counts(graph.path.parent).get(graph) or _KEPT.read(cache, graph)
-        _memory[graph] = known or _count_and_cache(graph, cache)
+        known = _read_stored_counts(graph.path.parent).get(graph)
+        _memory[graph] = known or _KEPT.value(cache, graph, lambda: _count(graph))
     return _memory[graph]
 
 
@@ -86,14 +86,11 @@ def _read_stored_counts(folder: Path) -> Mapping[Graph, Arithmetic]:
     return {}
 
 
-def _count_and_cache(graph: Graph, cache: Path | None) -> Arithmetic | None:
+def _count(graph: Graph) -> Arithmetic | None:
     # Imports onnx, which is not needed if all counts are cached.
     from epochcost.graphs.profiling import arithmetic_of_file  # noqa: PLC0415
 
-    counted = arithmetic_of_file(graph.path, dict(graph.dimensions))
-    if counted is not None:
-        _KEPT.write(cache, graph, counted)
-    return counted
+    return arithmetic_of_file(graph.path, dict(graph.dimensions))
 
 
 def is_whole_pass(model: Model, mode: Mode) -> bool:

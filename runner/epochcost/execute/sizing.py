@@ -17,7 +17,7 @@ from epochcost.graphs.peak_memory import (
     tensor_bytes,
 )
 from epochcost.plan.binding import bind_model, carried_state
-from epochcost.specs.model import CarriedState, Model
+from epochcost.specs.model import CarriedState, Inference, Model, Training
 from epochcost.specs.study import Mode, Provider
 from epochcost.train.batches import POOL_BATCHES, POOL_BYTES
 from onnxstep import Carried, training_step
@@ -77,12 +77,11 @@ ModelSize = dict[Mode, dict[int, Footprint] | str]
 
 def declared_batch_sizes(model: Model) -> BatchSizes:
     """The batch sizes of a model's spec, by mode."""
-    swept: dict[Mode, Collection[int]] = {}
-    if model.training is not None:
-        swept["training"] = model.training.batch_sizes
-    if model.inference is not None:
-        swept["inference"] = model.inference.batch_sizes
-    return swept
+    parts: Mapping[Mode, Training | Inference | None] = {
+        "training": model.training,
+        "inference": model.inference,
+    }
+    return {mode: part.batch_sizes for mode, part in parts.items() if part is not None}
 
 
 def size_of(

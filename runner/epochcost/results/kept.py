@@ -51,46 +51,27 @@ class Keep(Generic[ValueT]):
     code: tuple[str, ...]
 
     def value(self, folder: Path | None, key: object, compute: Callable[[], ValueT]) -> ValueT:
-        """The value for a key (its ``repr``): read from ``folder``, or computed and stored."""
+        """The value for a key (its ``repr``): read from ``folder``, or computed and stored.
+
+        Nothing is read without a folder, and None is never stored.
+        """
         if folder is None:
             return compute()
-        # Computed once, because keys may be large.
-        digest = self._digest(key)
-        value = self._read(folder, digest)
-        if value is None:
-            value = compute()
-            self._write(folder, digest, value)
-        return value
-
-    def read(self, folder: Path | None, key: object) -> ValueT | None:
-        """The stored value for a key; None if no value is stored or ``folder`` is None."""
-        return None if folder is None else self._read(folder, self._digest(key))
-
-    def write(self, folder: Path | None, key: object, value: ValueT) -> None:
-        """Store the value for a key, unless ``folder`` is None or cannot be written."""
-        if folder is not None:
-            self._write(folder, self._digest(key), value)
-
-    def _read(self, folder: Path, digest: str) -> ValueT | None:
+        digest = hashlib.sha256(f"{_code_digest(self.code)} {key!r}".encode()).hexdigest()
+        file = folder / f"{self.kind}-{digest}.json"
         with contextlib.suppress(OSError, ValidationError):
-            written_for, value = self.form.validate_json(self._file(folder, digest).read_bytes())
+            written_for, stored = self.form.validate_json(file.read_bytes())
             if written_for == digest:
-                return value
-        return None
-
-    def _write(self, folder: Path, digest: str, value: ValueT) -> None:
-        data = json.dumps(self.form.dump_python((digest, value), mode="json"))
-        with contextlib.suppress(OSError):
-            folder.mkdir(parents=True, exist_ok=True)
-            _delete_oldest_files(folder)
-            # Not atomic, because readers ignore a file that is cut off.
-            self._file(folder, digest).write_text(data, encoding="utf-8")
-
-    def _digest(self, key: object) -> str:
-        return hashlib.sha256(f"{_code_digest(self.code)} {key!r}".encode()).hexdigest()
-
-    def _file(self, folder: Path, digest: str) -> Path:
-        return folder / f"{self.kind}-{digest}.json"
+                return stored
+        value = compute()
+        if value is not None:
+            data = json.dumps(self.form.dump_python((digest, value), mode="json"))
+            with contextlib.suppress(OSError):
+                folder.mkdir(parents=True, exist_ok=True)
+                _delete_oldest_files(folder)
+                # Not atomic, because readers ignore a file that is cut off.
+                file.write_text(data, encoding="utf-8")
+        return value
 
 
 # Cached, so that a process lists a folder only once.
