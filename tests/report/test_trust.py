@@ -10,7 +10,6 @@ import pytest
 from epochcost.analysis.inputs import Inputs
 from epochcost.analysis.prediction_trust import Trust, read_trust
 from epochcost.report.pages.page import Report
-from epochcost.report.pages.trust import URI
 from epochcost.report.site import Site, build
 from report_project import REPOSITORY, cells
 
@@ -31,7 +30,7 @@ def site_fixture(inputs: Inputs) -> Site:
 
 def test_the_page_shows_what_the_file_holds(site: Site, trust: Trust) -> None:
     """The page has a row for each group of errors, and the headline in its first sentence."""
-    page = site.pages[URI]
+    page = site.pages["predictions.md"]
     rows = {row[0]: row for line in page.splitlines() if (row := cells(unescape(line)))}
     for groups in trust.groups.values():
         for group in groups:
@@ -45,6 +44,6 @@ def test_the_page_shows_what_the_file_holds(site: Site, trust: Trust) -> None:
 def test_without_figures_the_page_says_how_to_get_them(inputs: Inputs) -> None:
     """Without the file of errors, the page shows no table and names the command."""
     assert Report(inputs).trust is None
-    page = build(inputs, REPOSITORY / "site_templates").pages[URI]
+    page = build(inputs, REPOSITORY / "site_templates").pages["predictions.md"]
     assert "epochcost trust" in page
     assert "<table" not in page

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from decimal import Decimal
 
 from epochcost import units
@@ -36,14 +35,6 @@ SHAPES = {
 def render_mark(mark: str) -> str:
     """Format a mark such as "measured, price assumed" as "measured · assumed price"."""
     return mark.replace(", price assumed", " · assumed price")
-
-
-def render_full_training(epochs: Iterable[int | Decimal | None]) -> str:
-    """The phrase "training for 90 epochs"; "a full training" if the known ``epochs`` differ."""
-    numbers = {number for number in epochs if number is not None}
-    if len(numbers) != 1:
-        return "a full training"
-    return f"training for {units.render_count(numbers.pop(), 'epoch')}"
 
 
 def render_cost(cost: Cost | None) -> str:

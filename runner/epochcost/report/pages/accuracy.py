@@ -9,8 +9,6 @@ from epochcost.report.charts.learning import learning_curve
 from epochcost.report.pages.page import Page, Report
 from epochcost.statistics import group_by
 
-URI = "accuracy.md"
-
 
 def pages(report: Report) -> Iterator[Page]:
     """Yield the page about accuracy."""
@@ -24,7 +22,7 @@ def pages(report: Report) -> Iterator[Page]:
         for name, group in groups.items()
     }
     yield Page(
-        uri=URI,
+        uri="accuracy.md",
         title="What an accuracy costs",
         template="accuracy.md.jinja",
         description="Time and money of real trainings to an accuracy, with repeats.",

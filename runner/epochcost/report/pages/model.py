@@ -14,11 +14,11 @@ from epochcost.report.charts.figure import Figure
 from epochcost.report.charts.load import load_figure
 from epochcost.report.pages.page import Job, Report, stem
 from epochcost.report.ranking import ContestGoal
-from epochcost.report.wording import render_full_training
 from epochcost.specs.hardware import Hardware
 from epochcost.specs.model import Model
 from epochcost.specs.study import Mode
 from epochcost.statistics import group_by
+from epochcost.units import render_count
 
 
 def about_model(report: Report, workload: Workload) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def _untimed_machines(
     rows = report.workloads[workload]
     timed = {row.observed.machine.hardware for row in rows if row.mode == mode}
     if mode == "training":
-        timed |= {row.hardware.id for row in report.estimated_costs(workload)}
+        timed |= {row.hardware.id for row in report.estimated.get(workload.key, ())}
     untimed = [each for each in report.catalogue.hardware.values() if each.id not in timed]
     gaps = [gap for gap in report.predictions.without if gap.mode in ("", mode)]
     of_model = [gap for gap in gaps if gap.id == workload.id]
@@ -127,10 +127,12 @@ def render_training(report: Report, workload: Workload, goal: ContestGoal) -> st
 
 
 def render_job(report: Report, workload: Workload, goal: ContestGoal) -> str:
-    """Name a job, for example "training for 90 epochs"."""
+    """Name a job, for example "training for 90 epochs"; "a full training" if the epochs differ."""
     if goal == "full":
-        rows = report.workloads[workload]
-        return render_full_training(row.observed.epochs for row in rows if row.mode == "training")
+        trained = [row.observed for row in report.workloads[workload] if row.mode == "training"]
+        epochs = {observed.epochs for observed in trained if observed.epochs is not None}
+        counted = [render_count(number, "epoch") for number in epochs]
+        return f"training for {counted[0]}" if len(counted) == 1 else "a full training"
     if goal == "million" and embeds(report, workload):
         return "embedding a million documents"
     if goal == "million":

@@ -12,7 +12,6 @@ from typing import Any, Literal
 
 from epochcost.analysis.difference.changes import Difference, Publication
 from epochcost.analysis.difference.revision import Revision
-from epochcost.analysis.estimates import EstimatedRow
 from epochcost.analysis.finetune import FinetuneAnswer, TrainingDemand, TuningMarket
 from epochcost.analysis.observations import Workload, workloads
 from epochcost.analysis.phases import TimedDecoder, timed_decoders
@@ -91,10 +90,6 @@ class Report(Revision):
         listed = workloads(self.catalogue, self.observations)
         return {workload: rows.get(workload, ()) for workload in listed}
 
-    def estimated_costs(self, workload: Workload) -> tuple[EstimatedRow, ...]:
-        """The estimated costs of a training of which no machine has a time; else empty."""
-        return self.estimated.get(workload.key, ())
-
     @cached_property
     def market(self) -> TokenMarket:
         """All machines and APIs, from which the costs of requests to decoders are computed."""
@@ -132,7 +127,7 @@ class Report(Revision):
         }
 
     def _ranked(self, workload: Workload) -> Iterator[tuple[Job, ranking.Contest | None]]:
-        rows, estimated = self.workloads[workload], self.estimated_costs(workload)
+        rows, estimated = self.workloads[workload], self.estimated.get(workload.key, ())
         full = ranking.contest(rows, "full") or ranking.contest(rows, "epoch")
         yield "train", full or ranking.estimated_contest(estimated)
         yield "serve", ranking.contest(rows, "million")

@@ -8,7 +8,6 @@ from epochcost.analysis.prediction_trust import COMMAND, TRUST_FILE
 from epochcost.report.charts.withheld import predicted_against_true
 from epochcost.report.pages.page import Page, Report
 
-URI = "predictions.md"
 # Generations with this many rows should have this share of intervals with the truth.
 _ENOUGH, _AIM = 30, 0.82
 
@@ -18,7 +17,7 @@ def pages(report: Report) -> Iterator[Page]:
     trust = report.trust
     tables = report.catalogue.tables_of("examples")
     yield Page(
-        uri=URI,
+        uri="predictions.md",
         title="How accurate the predictions are",
         template="trust.md.jinja",
         description="Errors of predicted times, where the truth is known.",

@@ -146,7 +146,7 @@ def _values(
             default=None,
         ),
         "slower_inference": report.inputs.ratios.slower_inference.get(workload.id),
-        "estimated": report.estimated_costs(workload),
+        "estimated": report.estimated.get(workload.key, ()),
     }
 
 
