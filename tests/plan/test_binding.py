@@ -6,6 +6,7 @@ from typing import Any
 
 import onnx
 import pytest
+from pydantic import ValidationError
 
 from epochcost.errors import ModelError
 from epochcost.plan.binding import bind_model, carried_state, graph_misfits
@@ -117,6 +118,13 @@ def test_state_that_cannot_be_carried_is_one_line(
     model = spec(carried=pairs)
     with pytest.raises(ModelError, match=words):
         carried_state(bind_model(recurrent(), model, 3), model)
+
+
+def test_an_output_is_carried_once() -> None:
+    """Two carried states cannot have the same output."""
+    pairs = [{"input": name, "output": "h_after"} for name in ("h", "x")]
+    with pytest.raises(ValidationError, match="should name each item once, got 'h_after' twice"):
+        spec(carried=pairs)
 
 
 def test_merged_tensors_are_taken_apart() -> None:

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from epochcost.plan.sweep import (
+    FailedSize,
     MeasuredSize,
     Point,
-    SizeFailure,
     Sweep,
     SweepEnd,
     next_size,
@@ -53,7 +53,7 @@ def machine(memory: int, overhead: float = 1e-4, example: float = 1e-5) -> Machi
         return (
             ran(size, overhead + example * size)
             if size <= memory
-            else SizeFailure(size, "no memory")
+            else FailedSize(batch_size=size, words="no memory", of_memory=True)
         )
 
     return meet
@@ -82,7 +82,7 @@ def test_the_limit_of_memory_is_found(memory: int, first: int, largest: int) -> 
     assert len(sizes) == len(set(sizes))
     assert all(1 <= size <= largest for size in sizes)
     held = max((p.batch_size for p in points if isinstance(p, MeasuredSize)), default=0)
-    failed = [p.batch_size for p in points if isinstance(p, SizeFailure)]
+    failed = [p.batch_size for p in points if isinstance(p, FailedSize)]
     if memory >= largest:
         assert end == SweepEnd("maximum", "an epoch")
         assert held == largest

@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from epochcost.plan.sweep import FailedSize
 from epochcost.results.records import Result
-from epochcost.results.sidecars import LIMIT_VERSION, BatchLimit, FailedSize
+from epochcost.results.sidecars import LIMIT_VERSION, BatchLimit
 from epochcost.results.store import Loaded, load_all, load_sidecars, write_sidecar
 
 MakeResult = Callable[..., Result]

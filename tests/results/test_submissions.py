@@ -12,10 +12,11 @@ import pytest
 
 from epochcost.analysis.inputs import read_inputs
 from epochcost.errors import InputError
+from epochcost.plan.sweep import FailedSize
 from epochcost.results.environment import Conditions, fingerprint
 from epochcost.results.records import Result
 from epochcost.results.rounds import add_round
-from epochcost.results.sidecars import LIMIT_VERSION, BatchLimit, FailedSize
+from epochcost.results.sidecars import LIMIT_VERSION, BatchLimit
 from epochcost.results.store import MOST_BYTES, write_sidecar
 from epochcost.specs.loader import load_catalogue
 from revisions import STEPS

@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
 from epochcost.specs.training import Schedule
-from epochcost.train.schedule import Horizon, learning_rates
+from epochcost.train.schedule import learning_rates
 
-HORIZON = Horizon(epoch_steps=10, total_steps=21)
 SCHEDULE: TypeAdapter[Schedule] = TypeAdapter(Schedule)
 NAMES = st.sampled_from(
     ["constant", "step", "exponential", "cosine", "linear", "inverse-square-root"]
@@ -32,9 +31,11 @@ def _exact(value: Any) -> Any:
     return Decimal(str(value)) if isinstance(value, float) else value
 
 
-def rates(declared: Schedule, count: int = 30, horizon: Horizon = HORIZON) -> np.ndarray:
+def rates(
+    declared: Schedule, count: int = 30, epoch_steps: int = 10, total_steps: int = 21
+) -> np.ndarray:
     """The learning rates of the first ``count`` steps for a base rate of 2."""
-    return learning_rates(declared, Decimal(2), horizon, np.arange(count))
+    return learning_rates(declared, Decimal(2), np.arange(count), epoch_steps, total_steps)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +91,7 @@ def test_a_rate_decays_at_the_steps_at_which_a_list_would(
     epoch_steps: int, interval: Decimal
 ) -> None:
     """An exponential schedule equals a step schedule with the listed powers of its factor."""
-    horizon = Horizon(epoch_steps, 12 * epoch_steps)
+    total = 12 * epoch_steps
     powers = range(1, int(12 / interval) + 1)
     listed = schedule(
         name="step",
@@ -99,5 +100,5 @@ def test_a_rate_decays_at_the_steps_at_which_a_list_would(
     )
     declared = schedule(name="exponential", factor=0.5, epochs=interval)
     np.testing.assert_array_equal(
-        rates(declared, horizon.total_steps, horizon), rates(listed, horizon.total_steps, horizon)
+        rates(declared, total, epoch_steps, total), rates(listed, total, epoch_steps, total)
     )

@@ -9,16 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tomli
 import typer
+from pydantic import ValidationError
 
 from epochcost.cli.bundled import inputs_to_read, own_catalogue, project_to_write
 from epochcost.cli.terminal import DOCS, RESULTS
 from epochcost.cost.estimate import Time
 from epochcost.errors import Fault, InputError, ModelError, UsageError
-from epochcost.plan.binding import file_misfits, step_misfits
+from epochcost.plan.binding import file_misfits
 from epochcost.report.publishing import link_faults
 from epochcost.specs.document import display_path, key_position
 from epochcost.specs.findings import Finding
 from epochcost.specs.loader import FOLDER, CheckReport, check_paths
+from epochcost.specs.model import Model
 from epochcost.specs.prices.traces import read_trace
 from epochcost.units import render_count, render_some, seconds
 from onnxstep.graphs.loading import external_files
@@ -116,9 +118,10 @@ def _published_table_faults(tables: Sequence[Path]) -> Iterator[Fault]:
 def _onnx_file_fault(path: Path, spec: Mapping[str, Any]) -> Finding | None:
     try:
         external_files(path)
-        decoder = spec.get("decoder")
-        misfits = step_misfits(path, spec) if decoder is None else file_misfits(path, decoder)
+        misfits = file_misfits(path, Model.model_validate(spec))
         return next((Finding(*misfit) for misfit in misfits), None)
+    except ValidationError:
+        return None
     except ModelError as error:
         reason = str(error).removeprefix(f"{path}: ")
         return Finding(("graph",), f"{display_path(path)}: {reason}")

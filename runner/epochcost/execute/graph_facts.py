@@ -38,12 +38,10 @@ class GraphFacts:
         try:
             # Raises ModelError if a file of external data is missing.
             external_files(path)
-            misfits = [
-                self._misfit_message(name, each) for each in file_misfits(path, model.decoder)
-            ]
+            misfits = file_misfits(path, model) if model.decoder else iter(())
+            return next((self._misfit_message(name, misfit) for misfit in misfits), None)
         except ModelError as error:
             return str(error)
-        return misfits[0] if misfits else None
 
     def _misfit_message(self, name: str, misfit: Misfit) -> str:
         path = self.catalogue.files.get(f"models/{name}")

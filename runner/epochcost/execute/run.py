@@ -42,7 +42,7 @@ from epochcost.measure.trial import start_worker
 from epochcost.measure.watch import Watch
 from epochcost.plan.make import Plan
 from epochcost.plan.rounds import Visit, visits
-from epochcost.plan.sweep import MeasuredSize, Point, SizeFailure, Sweep, SweepEnd, next_size
+from epochcost.plan.sweep import FailedSize, MeasuredSize, Point, Sweep, SweepEnd, next_size
 from epochcost.plan.trial import Trial
 from epochcost.results.environment import Environment
 from epochcost.results.files import exclusive_lock, remove_leftovers, require_writable
@@ -50,7 +50,7 @@ from epochcost.results.kept import LIBRARY
 from epochcost.results.plausibility import contradictions
 from epochcost.results.records import FORMAT_VERSION, Measurement, Result
 from epochcost.results.rounds import add_round, round_count, summary_of
-from epochcost.results.sidecars import LIMIT_VERSION, BatchLimit, FailedSize
+from epochcost.results.sidecars import LIMIT_VERSION, BatchLimit
 from epochcost.results.store import write_sidecar
 from epochcost.specs.study import MOST_SAMPLES
 from epochcost.units import memory
@@ -147,7 +147,8 @@ def run_sweep(run: RunContext, sweep: Sweep, outcomes: dict[str, Outcome]) -> tu
             outcomes[visit.trial.id] = happened
         if isinstance(happened, Failed | Exhausted):
             reason = str(happened.error).splitlines()[0]
-            points.append(SizeFailure(size, reason, is_out_of_memory(happened.error)))
+            of_memory = is_out_of_memory(happened.error)
+            points.append(FailedSize(batch_size=size, words=reason, of_memory=of_memory))
         else:
             points.append(measured_point(happened.result))
             results.append(happened.result)
@@ -347,7 +348,7 @@ def sweep_limit(
 
     ``results`` ascend by batch size. ``room_bytes`` is the memory for a trial, None if unknown.
     """
-    failed = sorted((p for p in points if isinstance(p, SizeFailure)), key=lambda p: p.batch_size)
+    failed = sorted((p for p in points if isinstance(p, FailedSize)), key=lambda p: p.batch_size)
     of_memory = end.cause == "memory"
     return BatchLimit(
         limit_version=LIMIT_VERSION,
@@ -358,10 +359,7 @@ def sweep_limit(
         cause=end.cause,
         reason=end.reason + (_render_room(room_bytes, results) if of_memory else ""),
         sizes=tuple(result.trial.batch_size for result in results),
-        failed=tuple(
-            FailedSize(batch_size=p.batch_size, words=p.reason, of_memory=p.of_memory)
-            for p in failed
-        ),
+        failed=tuple(failed),
         environment=detect_environment(),
     )
 

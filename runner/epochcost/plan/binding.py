@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import onnx
-from pydantic import ValidationError
 
 from epochcost.errors import ModelError
 from epochcost.graphs.weight_bits import stored_bits
@@ -83,7 +82,7 @@ def _bound(graph: onnx.ModelProto, model: Model, sizes: dict[str, int]) -> onnx.
 def carried_state(graph: onnx.ModelProto, model: Model) -> tuple[CarriedState, ...]:
     """The model's carried state: inputs whose value is an output of the previous step.
 
-    Raises ModelError for names that the graph lacks, repeated outputs, or unequal shapes or types.
+    Raises ModelError for names that the graph lacks, or unequal shapes or types.
     """
     inputs = {data.name: (data.shape, data.elem_type) for data in data_inputs(graph)}
     outputs = {value.name: value.type.tensor_type for value in graph.graph.output}
@@ -99,12 +98,6 @@ def carried_state(graph: onnx.ModelProto, model: Model) -> tuple[CarriedState, .
             raise ModelError(
                 f"{where}: expected equal shapes and types of {state.input!r} and "
                 f"{state.output!r}, got {list(inputs[state.input][0])} and {list(after[0])}"
-            )
-    carried = [state.output for state in model.states]
-    for name in carried:
-        if carried.count(name) > 1:
-            raise ModelError(
-                f"model {model.id}: [[carried]]: expected each output once, got {name!r} twice"
             )
     return model.states
 
@@ -129,25 +122,13 @@ def misfits(graph: onnx.ModelProto, decoder: Decoder) -> Iterator[Misfit]:
     yield from _of_sizes(graph, {**inputs, **outputs}, decoder)
 
 
-def file_misfits(path: Path, table: Any) -> Iterator[Misfit]:
-    """Yield contradictions of an ONNX file and a table ``[decoder]``; none for an invalid table.
+def file_misfits(path: Path, model: Model) -> Iterator[Misfit]:
+    """Yield contradictions of an ONNX file and its model's spec.
 
     Raises ModelError if the file's metadata has a malformed list of the graph's parameters.
     """
-    try:
-        decoder = Decoder.model_validate(table)
-    except ValidationError:
-        return
-    yield from misfits(onnx.load_model(path, load_external_data=False), decoder)
-
-
-def step_misfits(path: Path, spec: Any) -> Iterator[Misfit]:
-    """Yield contradictions of an ONNX file and its model's spec; none if the spec is invalid."""
-    try:
-        model = Model.model_validate(spec)
-    except ValidationError:
-        return
-    yield from graph_misfits(onnx.load_model(path, load_external_data=False), model)
+    graph = onnx.load_model(path, load_external_data=False)
+    yield from misfits(graph, model.decoder) if model.decoder else graph_misfits(graph, model)
 
 
 def graph_misfits(graph: onnx.ModelProto, model: Model) -> Iterator[Misfit]:

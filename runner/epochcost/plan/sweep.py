@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Literal
 
-from epochcost.plan.trial import Trial
+from pydantic import BaseModel, ConfigDict
+
+from epochcost.plan.trial import Count, Trial
 from epochcost.units import seconds
 
 Cause = Literal["memory", "throughput", "maximum", "time", "failure"]
@@ -78,13 +80,14 @@ class MeasuredSize:
         return self.batch_size / self.high_seconds
 
 
-@dataclass(frozen=True)
-class SizeFailure:
-    """A batch size at which the trial failed, for lack of memory or for another reason."""
+class FailedSize(BaseModel):
+    """A batch size that failed (``of_memory``: for lack of memory) and the error's first line."""
 
-    batch_size: int
-    reason: str
-    of_memory: bool = True
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    batch_size: Count
+    words: str
+    of_memory: bool
 
 
 @dataclass(frozen=True)
@@ -95,7 +98,7 @@ class SweepEnd:
     reason: str
 
 
-Point = MeasuredSize | SizeFailure
+Point = MeasuredSize | FailedSize
 
 
 def next_size(sweep: Sweep, points: Sequence[Point]) -> int | SweepEnd:
@@ -106,10 +109,10 @@ def next_size(sweep: Sweep, points: Sequence[Point]) -> int | SweepEnd:
     ran = sorted(
         (p for p in points if isinstance(p, MeasuredSize)), key=lambda point: point.batch_size
     )
-    for broke in (p for p in points if isinstance(p, SizeFailure) and not p.of_memory):
-        return SweepEnd("failure", f"batch {broke.batch_size:,} failed: {broke.reason}")
+    for broke in (p for p in points if isinstance(p, FailedSize) and not p.of_memory):
+        return SweepEnd("failure", f"batch {broke.batch_size:,} failed: {broke.words}")
     largest = ran[-1].batch_size if ran else 0
-    broken = (p.batch_size for p in points if isinstance(p, SizeFailure))
+    broken = (p.batch_size for p in points if isinstance(p, FailedSize))
     failed = min((size for size in broken if size > largest), default=None)
     # Throughput is compared only between doubled sizes, so not after bisection has begun.
     if failed is None and (end := _end_by_throughput(ran)):

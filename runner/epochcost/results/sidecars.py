@@ -13,21 +13,13 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
-from epochcost.plan.sweep import Cause
+from epochcost.plan.sweep import Cause, FailedSize
 from epochcost.plan.trial import Trial
-from epochcost.results.fields import Count, FiniteSeconds, Former, HexDigits, Record, Timestamp
+from epochcost.results.fields import Count, FiniteSeconds, Former, HexDigits, Timestamp
 from epochcost.results.store import ID_DIGITS, HostSidecar, Sidecar
 
 LIMIT_VERSION = PAYMENT_VERSION = 1
 Amount = Annotated[Decimal, Field(ge=0, lt=10**9, allow_inf_nan=False)]
-
-
-class FailedSize(Record):
-    """A batch size that failed (``of_memory``: for lack of memory) and the error's first line."""
-
-    batch_size: Count
-    words: str
-    of_memory: bool
 
 
 class BatchLimit(HostSidecar):

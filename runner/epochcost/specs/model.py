@@ -162,9 +162,11 @@ class Model(SourcedSpec):
     dimensions: Mapping[str, PositiveInt] = key(
         "Sizes of the graph's symbolic dimensions other than the batch, by name.", default={}
     )
-    carried: Annotated[Array[CarriedState], distinct(lambda state: state.input)] = key(
-        "State that goes from one step or run to the next.", default=()
-    )
+    carried: Annotated[
+        Array[CarriedState],
+        distinct(lambda state: state.input),
+        distinct(lambda state: state.output),
+    ] = key("State that goes from one step or run to the next.", default=())
     decoder: Decoder | None = optional(
         "Sizes of a model that generates tokens with a cache of keys and values; with "
         "`hidden` and `parameters`, the model needs no graph."

@@ -18,13 +18,14 @@ from epochcost.measure.training import TrainingSession
 from epochcost.results.trainings import Point
 from epochcost.specs.training import Schedule
 from epochcost.train.pipeline import Feed
-from epochcost.train.schedule import Horizon, learning_rates
+from epochcost.train.schedule import learning_rates
 from epochcost.train.state import Progress
 
 Arrays = Mapping[str, NDArray[Any]]
 # A training diverged if its loss is this multiple of the held-out loss before the first step.
 _DIVERGED = 10.0
-_FORM = re.compile(r"\s*(accuracy|loss)\s*(>=|<=)\s*([0-9.]+(?:e-?[0-9]+)?)\s*(%?)\s*")
+_NUMBER = r"((?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e-?[0-9]+)?)"
+_FORM = re.compile(rf"\s*(?:accuracy\s*>=\s*{_NUMBER}\s*(%?)|loss\s*<=\s*{_NUMBER})\s*")
 
 
 class TrainingDiverged(InputError):  # noqa: N818 - the field's name for this outcome
@@ -47,16 +48,15 @@ class Target:
 def parse_target(text: str) -> Target:
     """Parse ``accuracy >= 0.98``, ``accuracy >= 98 %`` or ``loss <= 0.1``."""
     match = _FORM.fullmatch(text)
-    measure, sign, number, percent = match.groups() if match else ("", "", "", "")
-    if (measure, sign) not in {("accuracy", ">="), ("loss", "<=")} or (percent and sign == "<="):
+    if match is None:
         raise InputError(f"--target: expected accuracy >= SHARE or loss <= NUMBER, got {text!r}")
-    try:
-        value = float(number) / (100 if percent else 1)
-    except ValueError:
-        raise InputError(f"--target: expected a number, got {number!r}") from None
-    if measure == "accuracy" and not 0 < value <= 1:
+    accuracy, percent, loss = match.groups()
+    if loss is not None:
+        return Target("loss", float(loss))
+    value = float(accuracy) / (100 if percent else 1)
+    if not 0 < value <= 1:
         raise InputError(f"--target: expected a share from 0 to 1 or a percentage, got {text!r}")
-    return Target(measure, value)
+    return Target("accuracy", value)
 
 
 @dataclass(frozen=True)
@@ -135,8 +135,8 @@ def _take_steps_until_due(
 
 def rates_at(recipe: Recipe, feed: Feed, steps: NDArray[np.int64]) -> NDArray[np.float32]:
     """The learning rate at each of ``steps``."""
-    horizon = Horizon(feed.epoch_steps, feed.epoch_steps * recipe.epochs)
-    return learning_rates(recipe.schedule, recipe.learning_rate, horizon, steps)
+    rate, total = recipe.learning_rate, feed.epoch_steps * recipe.epochs
+    return learning_rates(recipe.schedule, rate, steps, feed.epoch_steps, total)
 
 
 def _evaluated(

@@ -6,7 +6,6 @@ rate of ``on-plateau`` is constant, because a timed trial usually ends within an
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import ROUND_CEILING, Decimal
 
 import numpy as np
@@ -18,41 +17,39 @@ from epochcost.specs.model import Training
 Factors = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class Horizon:
-    """Number of steps in an epoch and in the whole training."""
-
-    epoch_steps: int
-    total_steps: int
-
-
 def learning_rates(
-    schedule: spec.Schedule, learning_rate: Decimal, horizon: Horizon, steps: NDArray[np.int64]
+    schedule: spec.Schedule,
+    learning_rate: Decimal,
+    steps: NDArray[np.int64],
+    epoch_steps: int,
+    total_steps: int,
 ) -> NDArray[np.float32]:
     """The learning rate at each of ``steps``; after the end of the training, the last rate."""
-    factors = rate_factors(schedule, np.minimum(steps, horizon.total_steps - 1), horizon)
+    last_step = total_steps - 1
+    factors = _rate_factors(schedule, np.minimum(steps, last_step), epoch_steps, last_step)
     return np.asarray(float(learning_rate) * factors, dtype=np.float32)
 
 
 def trial_rates(training: Training, batch_size: int, count: int) -> NDArray[np.float32]:
     """Learning rates of the first ``count`` steps of a training with batches of ``batch_size``."""
     epoch_steps = max(1, training.examples_per_epoch // batch_size)
-    horizon = Horizon(epoch_steps, epoch_steps * training.epochs)
-    rate = training.optimizer.learning_rate
-    return learning_rates(training.schedule, rate, horizon, np.arange(count))
+    rate, total = training.optimizer.learning_rate, epoch_steps * training.epochs
+    return learning_rates(training.schedule, rate, np.arange(count), epoch_steps, total)
 
 
-def rate_factors(schedule: spec.Schedule, steps: NDArray[np.int64], horizon: Horizon) -> Factors:
+def _rate_factors(
+    schedule: spec.Schedule, steps: NDArray[np.int64], epoch_steps: int, last_step: int
+) -> Factors:
     """The factor by which the optimizer's learning rate is multiplied at each step."""
     match schedule:
         case spec.Constant():
             factors = _warm_up_factors(steps, schedule.warm_up_steps)
         case spec.Steps():
-            factors = _factors_by_epochs(schedule, steps, horizon)
+            factors = _factors_by_epochs(schedule, steps, epoch_steps)
         case spec.Exponential():
-            factors = _exponential_factors(schedule, steps, horizon)
+            factors = _exponential_factors(schedule, steps, epoch_steps)
         case spec.Falling():
-            factors = _cosine_or_linear_factors(schedule, steps, horizon)
+            factors = _cosine_or_linear_factors(schedule, steps, last_step)
         case spec.InverseSquareRoot():
             factors = _inverse_square_root_factors(steps, schedule.warm_up_steps)
         case spec.InverseTime():
@@ -66,15 +63,14 @@ def _warm_up_factors(steps: NDArray[np.int64], warm_up_steps: int) -> Factors:
     return np.minimum(1.0, (steps + 1) / max(1, warm_up_steps))
 
 
-def _factors_by_epochs(schedule: spec.Steps, steps: NDArray[np.int64], horizon: Horizon) -> Factors:
+def _factors_by_epochs(schedule: spec.Steps, steps: NDArray[np.int64], epoch_steps: int) -> Factors:
     """The factor of the learning rate at each step: ``factors[i]`` after ``epochs[i]`` epochs.
 
     Without a warm-up, this is TensorFlow's ``piecewise_constant`` if each boundary is the last step
     before a change.
     """
     starts = [
-        int((epoch * horizon.epoch_steps).to_integral_value(ROUND_CEILING))
-        for epoch in schedule.epochs
+        int((epoch * epoch_steps).to_integral_value(ROUND_CEILING)) for epoch in schedule.epochs
     ]
     levels = np.array([1.0, *map(float, schedule.factors)])
     level = levels[np.searchsorted(starts, steps, side="right")]
@@ -82,13 +78,13 @@ def _factors_by_epochs(schedule: spec.Steps, steps: NDArray[np.int64], horizon: 
 
 
 def _exponential_factors(
-    schedule: spec.Exponential, steps: NDArray[np.int64], horizon: Horizon
+    schedule: spec.Exponential, steps: NDArray[np.int64], epoch_steps: int
 ) -> Factors:
     """``schedule.factor`` ** n after n intervals of ``epochs`` epochs, times the warm-up's factor.
 
     Without a warm-up, this equals TensorFlow's ``exponential_decay`` with ``staircase``.
     """
-    interval = float(schedule.epochs * horizon.epoch_steps)
+    interval = float(schedule.epochs * epoch_steps)
     # The quotient of a step at a boundary may come out a little below the whole number.
     intervals = np.floor(np.round(steps / interval, 9))
     decay = float(schedule.factor) ** intervals
@@ -96,7 +92,7 @@ def _exponential_factors(
 
 
 def _cosine_or_linear_factors(
-    schedule: spec.Falling, steps: NDArray[np.int64], horizon: Horizon
+    schedule: spec.Falling, steps: NDArray[np.int64], last_step: int
 ) -> Factors:
     """The factor at each step: a warm-up to 1, then a decay to ``final_factor`` at the last step.
 
@@ -105,7 +101,7 @@ def _cosine_or_linear_factors(
     warm-up like ``get_linear_schedule_with_warmup`` of the package transformers.
     """
     last_warm_up_step = max(0, schedule.warm_up_steps - 1)
-    decay_steps = max(1, horizon.total_steps - 1 - last_warm_up_step)
+    decay_steps = max(1, last_step - last_warm_up_step)
     progress = np.clip((steps - last_warm_up_step) / decay_steps, 0.0, 1.0)
     is_cosine = schedule.name == "cosine"
     share = (1 + np.cos(np.pi * progress)) / 2 if is_cosine else 1 - progress
