@@ -34,8 +34,8 @@ from epochcost.execute.build import build_job, trial_pinning
 from epochcost.execute.engines import interpreter
 from epochcost.execute.folders import remove_scratch, scratch_folder
 from epochcost.execute.patience import Patience
+from epochcost.execute.planning import room_bytes
 from epochcost.measure.environment import detect_environment
-from epochcost.measure.gpus import shown_gpus
 from epochcost.measure.job import Job, OutOfMemory, Progress, TrialFailed
 from epochcost.measure.memory import available_memory_bytes, tells_out_of_memory
 from epochcost.measure.trial import start_worker
@@ -330,10 +330,9 @@ def trial_room_bytes(trial: Trial) -> int | None:
     """Bytes of memory that a trial may now allocate on its host or GPU; None if unknown."""
     if trial.provider == "cpu":
         return available_memory_bytes()
-    gpus = shown_gpus()
-    whole = gpus[trial.session.device].memory_bytes if trial.session.device < len(gpus) else None
-    limits = [size for size in (whole, trial.session.device_memory_limit_bytes) if size is not None]
-    return min(limits, default=None)
+    session = trial.session
+    limits = (room_bytes([session.device]).get("cuda"), session.device_memory_limit_bytes)
+    return min((size for size in limits if size is not None), default=None)
 
 
 def sweep_limit(

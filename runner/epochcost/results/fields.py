@@ -7,7 +7,6 @@ from itertools import pairwise
 from typing import Annotated, TypeVar
 
 from pydantic import (
-    AfterValidator,
     AwareDatetime,
     BaseModel,
     BeforeValidator,
@@ -34,16 +33,8 @@ Timestamp = Annotated[
     Field(ge=dt.datetime(1970, 1, 1, tzinfo=dt.UTC), lt=dt.datetime(2200, 1, 1, tzinfo=dt.UTC)),
 ]
 
-
-def _of_a_commit(digits: str) -> str:
-    if len(set(digits)) == 1:
-        raise ValueError(f"should be the id of a commit, not {len(digits)} times {digits[0]!r}")
-    return digits
-
-
-Revision = Annotated[
-    str, Field(pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})$"), AfterValidator(_of_a_commit)
-]
+# The id of a commit.
+Revision = Annotated[str, Field(pattern=r"^([0-9a-f]{40}|[0-9a-f]{64})$")]
 # The id of a trial or a sweep, or the fingerprint of a host.
 HexDigits = Annotated[str, Field(pattern=r"^[0-9a-f]{16}$")]
 # ONNX Runtime's name of an operator or an execution provider.
