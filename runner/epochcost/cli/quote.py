@@ -13,10 +13,9 @@ from epochcost import units
 from epochcost.cli import terminal
 from epochcost.cli.bundled import catalogue_to_read
 from epochcost.cli.terminal import ids, print_json, print_table, say, with_option_groups
-from epochcost.cost.bill import NINE_OF_TEN, quote_at_rate, quote_quantile
+from epochcost.cost.bill import NINE_OF_TEN, quote_at_rate, quote_quantile, totals_by_rate
 from epochcost.cost.bill import quote as bill_of
 from epochcost.cost.lines import Line, Quote, Usage
-from epochcost.cost.spot import SHOWN_RATES, can_be_interrupted, interrupted_at
 from epochcost.errors import InputError, UsageError
 from epochcost.measure.cpu import usable_cpus
 from epochcost.specs.price import Price
@@ -151,7 +150,7 @@ def _bill_fields(bill: _Bill) -> dict[str, Any]:
         ],
         "by_interruptions_per_hour": [
             {"rate": rate, "total": total}
-            for rate, total in (_totals_by_rate(price, usage) if price else ())
+            for rate, total in (totals_by_rate(price, usage) if price else ())
         ],
         "before_credit": quoted.before_credit if credited else None,
         "credit_left": quoted.credit_left,
@@ -169,15 +168,6 @@ def _nine_of_ten(price: Price, usage: Usage) -> list[Quote]:
     """
     known = _has_known_interruptions(price)
     return [quote_quantile(price, usage, part) for part in NINE_OF_TEN] if known else []
-
-
-def _totals_by_rate(price: Price, usage: Usage) -> list[tuple[Decimal, Decimal]]:
-    """Pairs of an assumed number of interruptions an hour and the bill's total at this rate.
-
-    Empty unless the provider may interrupt the machines and the price does not state how often.
-    """
-    rates = SHOWN_RATES if can_be_interrupted(price) else ()
-    return [(rate, bill_of(interrupted_at(price, rate), usage).total) for rate in rates]
 
 
 def _show(bill: _Bill) -> None:
@@ -230,7 +220,7 @@ def _note_sentences(bill: _Bill) -> Iterator[str]:
 
 def _interruption_sentences(price: Price, quoted: Quote, usage: Usage) -> Iterator[str]:
     currency = quoted.currency
-    if totals := _totals_by_rate(price, usage):
+    if totals := totals_by_rate(price, usage):
         costs = ", ".join(
             f"{units.money(total, currency)} at {units.share(rate)}" for rate, total in totals
         )

@@ -12,7 +12,7 @@ from epochcost.cost.money import exact_arithmetic, quantized, require_currency
 from epochcost.cost.owned import owned_lines, owned_units
 from epochcost.cost.rented import RentedUsage, compute_charge, hourly_lines, job_lines
 from epochcost.cost.schedule import Schedule, expected_schedule, schedule_quantile, shared_schedule
-from epochcost.cost.spot import round_up
+from epochcost.cost.spot import SHOWN_RATES, can_be_interrupted, interrupted_at, round_up
 from epochcost.errors import InputError
 from epochcost.specs.price import Price
 from epochcost.specs.terms import Billing, Credit
@@ -44,6 +44,15 @@ def quote_quantile(price: Price, usage: Usage, probability: float) -> Quote:
     """
     schedule_by = partial(schedule_quantile, probability=probability)
     return _bill_job(price, usage, price.billing_rule, schedule_by, credited=False)
+
+
+def totals_by_rate(price: Price, usage: Usage) -> list[tuple[Decimal, Decimal]]:
+    """Pairs of an assumed number of interruptions an hour and the bill's total at this rate.
+
+    Empty unless the provider may interrupt the machines and the price does not state how often.
+    """
+    rates = SHOWN_RATES if can_be_interrupted(price) else ()
+    return [(rate, quote(interrupted_at(price, rate), usage).total) for rate in rates]
 
 
 def in_constant_use(price: Price) -> Price:

@@ -39,11 +39,9 @@ class LearningCurve(Figure):
             x=axes.log_axis(alt.X, self.data, "time", "time of steps"),
             color=theme.colour_by(alt, self.data, "training"),
         )
-        y = alt.Y("measure:Q", scale=alt.Scale(zero=False), title="held-out accuracy")
-        band = base.mark_area(fillOpacity=0.2).encode(
-            alt.Y("measure_low:Q", scale=alt.Scale(zero=False), title="held-out accuracy"),
-            alt.Y2("measure_high"),
-        )
+        axis = {"scale": alt.Scale(zero=False), "title": "held-out accuracy"}
+        y, low = alt.Y("measure:Q", **axis), alt.Y("measure_low:Q", **axis)
+        band = base.mark_area(fillOpacity=0.2).encode(low, alt.Y2("measure_high"))
         return [
             band,
             base.mark_line(strokeWidth=2).encode(y=y),

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from decimal import Decimal
 
 from epochcost.analysis.replays import on_demand_per_hour, play
-from epochcost.cost.bill import quote
+from epochcost.cost.bill import totals_by_rate
 from epochcost.cost.lines import Usage
-from epochcost.cost.spot import SHOWN_RATES, can_be_interrupted, interrupted_at
 from epochcost.errors import InputError
 from epochcost.report.pages.page import Page, Report
 from epochcost.specs.catalogue import current_prices
@@ -46,19 +45,13 @@ def pages(report: Report) -> Iterator[Page]:
 
 
 def _unknown_interruption_rates(report: Report) -> list[UnknownRate]:
-    catalogue = report.catalogue
-    unknown = [
-        (price, machine)
-        for machine in catalogue.hardware.values()
-        for price in current_prices(catalogue.prices_of(machine.id))
-        if can_be_interrupted(price)
-    ]
-    plans = []
-    for price, machine in unknown:
+    catalogue, plans = report.catalogue, []
+    for machine in catalogue.hardware.values():
         usage = Usage(
             Decimal(_HOURS * SECONDS_PER_HOUR), 1, machine.vcpus, bool(machine.accelerators)
         )
-        hour = on_demand_per_hour(catalogue, machine.id, price.currency)
-        totals = [quote(interrupted_at(price, rate), usage).total for rate in SHOWN_RATES]
-        plans.append((price, machine, hour, tuple(totals)))
+        for price in current_prices(catalogue.prices_of(machine.id)):
+            if totals := totals_by_rate(price, usage):
+                hour = on_demand_per_hour(catalogue, machine.id, price.currency)
+                plans.append((price, machine, hour, tuple(total for _, total in totals)))
     return sorted(plans, key=lambda plan: (plan[3][0], plan[1].name))
