@@ -71,17 +71,15 @@ def visits(
     trial whose rounds are all stored gets one visit with the mark ``stored``.
     """
     rounds = {trial.id: rounds_asked.get(trial.id, 1) for trial in trials}
+    stored = {trial.id: rounds_stored(trial) for trial in trials}
     most = max(rounds.values(), default=1)
-    stored: dict[str, int] = {}
     for number in range(1, most + 1):
         for trial in _shuffled_trials(trials, number) if most > 1 else trials:
             planned = rounds[trial.id]
-            if number == 1:
-                stored[trial.id] = rounds_stored(trial)
-                if stored[trial.id] >= planned:
-                    # So that the run can report the trial.
-                    yield Visit(trial, planned, planned, stored=True)
-            if stored[trial.id] < number <= planned:
+            if number == 1 and stored[trial.id] >= planned:
+                # So that the run can report the trial.
+                yield Visit(trial, planned, planned, stored=True)
+            elif stored[trial.id] < number <= planned:
                 yield Visit(trial, number, planned)
 
 

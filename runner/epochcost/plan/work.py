@@ -21,6 +21,7 @@ from epochcost.units import plain
 LoadScenario = Literal["offline", "server"]
 
 
+# Stored results are read in strict mode, which takes no text for a Decimal.
 def _decimal(value: Any) -> Any:
     try:
         return Decimal(value) if isinstance(value, str) else value

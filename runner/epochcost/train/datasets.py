@@ -16,7 +16,6 @@ import zipfile
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -81,7 +80,7 @@ def _made_up(dataset: Dataset, declared: Generated, length: int, positions: int)
     if declared.generator == "markov-text":
         rng = np.random.default_rng([declared.seed, 2])
         text = draw_text(markov_chain(declared), count * length + 1, rng)
-        parts = _hold_out_last_windows(dataset, text, length, positions, length)
+        parts = _hold_out_last_windows(dataset, text, length, positions)
         return Examples(dataset.id, *parts, digest({"text": text}))
     images, labels = draw_images(declared, count)
     parts = _split(dataset, Part(images, labels), slice(held_out, None), slice(held_out))
@@ -113,7 +112,7 @@ def _parts_of_files(
     codes = np.concatenate([codes for _, (codes, _) in read if codes is not None])
     # One alphabet of all files.
     text = np.unique(codes, return_inverse=True)[1].astype(np.int64)
-    return _hold_out_last_windows(dataset, text, length, positions, length)
+    return _hold_out_last_windows(dataset, text, length, positions)
 
 
 def _training_and_held_out(
@@ -163,18 +162,17 @@ def _joined(where: str, content: str, arrays: Sequence[Array]) -> Array:
 
 
 def _hold_out_last_windows(
-    dataset: Dataset, text: Array, length: int, positions: int, stride: int
+    dataset: Dataset, text: Array, length: int, positions: int
 ) -> tuple[Part, Part]:
-    """Hold out the last windows of a text; omit earlier windows that overlap with them."""
+    """Split a text into successive windows, and hold out the last ones."""
     if len(text) <= length:
         raise InputError(
             f"data set {dataset.id}: expected more than {length} characters, got {len(text)}"
         )
-    windows = np.lib.stride_tricks.sliding_window_view(text, length + 1)[::stride]
+    windows = np.lib.stride_tricks.sliding_window_view(text, length + 1)[::length]
     whole = Part(windows[:, :-1], windows[:, 1:] if positions > 1 else windows[:, -1])
     cut = max(0, len(windows) - (dataset.held_out_examples or 0))
-    end = max(0, cut - (length - 1) // stride)
-    return _split(dataset, whole, slice(end), slice(cut, None))
+    return _split(dataset, whole, slice(cut), slice(cut, None))
 
 
 def _split(dataset: Dataset, whole: Part, training: Any, held_out: Any) -> tuple[Part, Part]:
@@ -293,9 +291,12 @@ def _read_csv(path: Path, declared: DataFile) -> Read:
     return rows[:, :-1].astype(np.float32), labels.astype(np.int64)
 
 
-_READERS: Mapping[DataFormat, Callable[[Path, DataFile], Read]] = MappingProxyType(
-    {"idx": _read_idx, "cifar-binary": _cifar_binary, "text": _read_text, "csv": _read_csv}
-)
+_READERS: Mapping[DataFormat, Callable[[Path, DataFile], Read]] = {
+    "idx": _read_idx,
+    "cifar-binary": _cifar_binary,
+    "text": _read_text,
+    "csv": _read_csv,
+}
 
 
 # The classes of images: shapes by fill.
