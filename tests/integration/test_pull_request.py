@@ -150,7 +150,7 @@ def test_a_request_with_a_result_that_is_none(clone: Clone) -> None:
     compared = clone.script("compare.py", "main", "comment")
     assert compared.returncode == 1
     expected = (
-        "docs/data/results/box/fast'''.json:1:1: expected format_version from 1 to 4, got nan"
+        "docs/data/results/box/fast'''.json:1:1: format_version: Input should be a valid integer"
     )
     comment = shown(clone.comment)
     assert comment.codes.count(expected) == 1

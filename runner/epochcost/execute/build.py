@@ -140,6 +140,7 @@ def _training(
     folder: Path,
     save_pool: SavePool,
 ) -> JobFiles:
+    carried = bound_state(bound, model)
     step = step_in_precision(trial, bound, model, training)
     path = save_graph(step.model, folder / "step.onnx")
     plain = fp32_step_path(trial, bound, model, training, path)
@@ -157,7 +158,7 @@ def _training(
         initial=save_stored_weights(bound, folder / "initial.npz"),
         carried=carried_values(step, trial.provider),
         outputs=(step.loss,),
-        evaluation=evaluation.model_copy(update={"carried": bound_state(bound, model)}),
+        evaluation=evaluation.model_copy(update={"carried": carried}),
         scalars={rate: float(training.optimizer.learning_rate)} if constant else {},
         series=None if constant else save_arrays({rate: rates}, folder / "series.npz"),
     )
