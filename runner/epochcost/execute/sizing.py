@@ -11,11 +11,7 @@ import onnx
 from epochcost.errors import ModelError
 from epochcost.execute.job_files import without_sequences
 from epochcost.execute.step import in_place_inputs, step_options
-from epochcost.graphs.peak_memory import (
-    execution_plan,
-    peak_activation_bytes,
-    tensor_bytes,
-)
+from epochcost.graphs.peak_memory import execution_plan, peak_activation_bytes, tensor_bytes
 from epochcost.plan.binding import bind_model, carried_state
 from epochcost.specs.model import CarriedState, Inference, Model, Training
 from epochcost.specs.study import Mode, Provider

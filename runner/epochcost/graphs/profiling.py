@@ -9,13 +9,7 @@ from pathlib import Path
 import onnx
 
 from epochcost.errors import ModelError
-from epochcost.graphs.counting import (
-    Shapes,
-    flops,
-    node_flops,
-    one_hot_kernels,
-    static_shapes,
-)
+from epochcost.graphs.counting import Shapes, flops, node_flops, one_hot_kernels, static_shapes
 from epochcost.graphs.profile import Arithmetic, Profile
 from onnxstep.graphs.binding import bind_dimensions, symbolic_dimensions
 from onnxstep.graphs.loading import load_model

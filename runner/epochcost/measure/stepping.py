@@ -21,12 +21,7 @@ from onnx import TensorProto, helper
 
 from epochcost.graphs.weight_bits import draw_codes
 from epochcost.measure.job import CarriedValue, Job, JobError, PlacementError
-from epochcost.measure.session import (
-    allocate,
-    copy_into,
-    input_devices,
-    with_stored_type,
-)
+from epochcost.measure.session import allocate, copy_into, input_devices, with_stored_type
 from epochcost.plan.trial import SessionSettings
 from epochcost.specs.study import Mode, Provider
 from onnxstep.graphs.loading import load_model

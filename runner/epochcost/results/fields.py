@@ -6,14 +6,7 @@ import datetime as dt
 from itertools import pairwise
 from typing import Annotated, TypeVar
 
-from pydantic import (
-    AwareDatetime,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationError,
-)
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from epochcost.specs.wording import printable
 
