@@ -294,7 +294,7 @@ def _sound_records(
 
 
 def _uri_of(path: Path, folders: Iterable[Path]) -> str:
-    (folder,) = (folder for folder in folders if path.is_relative_to(folder))
+    folder = next(folder for folder in folders if path.is_relative_to(folder))
     return f"{RESULTS_URI}/{path.relative_to(folder).as_posix()}"
 
 

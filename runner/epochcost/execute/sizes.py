@@ -30,7 +30,7 @@ def cached_size(
     graph = catalogue.graph_path(model)
     ordered = {mode: sorted(sizes) for mode, sizes in batch_sizes.items()}
     works = work_sha256(model, "training"), work_sha256(model, "inference")
-    key = model.id, graph, graph_sha256(catalogue, model.id), works, ordered, provider
+    key = model.id, model.graph, graph_sha256(catalogue, model.id), works, ordered, provider
     return _KEPT.value(
         optional_cache_folder("sizes"), key, lambda: count_size(model, graph, batch_sizes, provider)
     )
