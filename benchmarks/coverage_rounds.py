@@ -76,7 +76,7 @@ def _render_share(hits: Sequence[bool]) -> str:
 def main() -> None:
     """Draw rounds, and print a line for each number of rounds."""
     options = _options()
-    results = load_all(ROOT / "docs/data/results").results
+    results = [*load_all(ROOT / "docs/data/results").records.values()]
     for count in options.rounds:
         coverage, generator = _Held(), random.Random(_SEED)
         for result in results:

@@ -88,7 +88,7 @@ def main() -> None:
 def _trials(models: Sequence[str]) -> Iterator[Trial]:
     trials = {
         (result.trial.model, result.trial.precision): result.trial
-        for result in load_all(ROOT / "docs/data/results").results
+        for result in load_all(ROOT / "docs/data/results").records.values()
         if isinstance(result.trial.work, Requests)
     }
     return (trial for (model, _), trial in sorted(trials.items()) if not models or model in models)

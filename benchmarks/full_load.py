@@ -24,7 +24,6 @@ import numpy as np
 
 from epochcost.analysis.decoder_places import Place
 from epochcost.analysis.machines import Machine
-from epochcost.analysis.rows import group_by
 from epochcost.analysis.serving_capacity import ENGINES, Layout, ServedModel, predicted_capacities
 from epochcost.analysis.tokens import Requests
 from epochcost.predict.decoders.doubts import sound_rows
@@ -32,6 +31,7 @@ from epochcost.predict.decoders.rows import TokenRow, token_rows
 from epochcost.predict.decoders.serving import ServingForecaster
 from epochcost.specs.hardware import Device
 from epochcost.specs.loader import load_catalogue
+from epochcost.statistics import group_by
 
 _GIB = 2**30
 

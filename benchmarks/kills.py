@@ -180,7 +180,9 @@ class Run(Campaign):
         """Number of samples of each round of each result."""
         stored = load_all(self.results)
         assert not stored.faults, stored.faults
-        return {each.trial_id: each.measurement.samples_by_round for each in stored.results}
+        return {
+            each.trial_id: each.measurement.samples_by_round for each in stored.records.values()
+        }
 
     def require_kept(self, before: Any, after: Any) -> None:
         """Require every earlier round, and each round that was announced since."""

@@ -21,19 +21,19 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby
 from pathlib import Path
 
+import onnx
 import psutil
-from epochcost.plan.size import Footprint
 from made_trials import made_trial
 
 from epochcost.errors import EpochcostError
 from epochcost.execute.build import build_job
 from epochcost.execute.job_files import save_graph
-from epochcost.execute.sizing import size_of
+from epochcost.execute.sizing import Footprint, size_of
 from epochcost.execute.step import step_options
 from epochcost.graphs.counting import flops
 from epochcost.graphs.peak_memory import peak_activation_bytes
@@ -56,7 +56,7 @@ ROOT = Path(__file__).parents[1]
 MIB = 2**20
 STEPS, THREADS = 3, 1
 # Pages of code that the first step loads: 0.9 to 1.4 MiB of ONNX Runtime's and at most 0.3 of other
-# libraries' in two models. ``plan.size.PROCESS_BYTES`` includes them for a whole process.
+# libraries' in two models. ``execute.sizing.PROCESS_BYTES`` includes them for a whole process.
 CODE_BYTES = 3 * MIB // 2
 HEADER = "| model | batches | measured, MiB | estimate over measured |\n| --- | --- | --- | --- |"
 
@@ -91,40 +91,46 @@ def step_bytes(footprint: Footprint) -> int:
     return tensors + CODE_BYTES
 
 
-def batches(model: Model, path: Path, gib: float, gflops: float) -> Iterator[Footprint]:
+def footprints(model: Model, path: Path, gib: float, gflops: float) -> dict[int, Footprint]:
     """Footprints at three batch sizes within the limits; none if one example exceeds a limit."""
     assert model.training is not None
     largest = max(model.training.batch_sizes)
     graph = load_model(path)
     while largest:
-        size = size_of(model, graph, {"training": [largest]})
-        footprint = size.footprint("training", largest)
-        if footprint is None:
-            raise EpochcostError(size.uncounted[0].reason)
         fits = (
-            footprint.memory_bytes("cpu") <= gib * 2**30
+            _counted(model, graph, [largest])[largest].memory_bytes("cpu") <= gib * 2**30
             and PASSES_PER_STEP * flops(bind_model(graph, model, largest)) <= gflops * 1e9
         )
         if fits:
             break
         largest //= 2
     batch_sizes = sorted({largest // 4, largest // 2, largest} - {0})
-    if batch_sizes:
-        yield from size_of(model, graph, {"training": batch_sizes}).footprints
+    return _counted(model, graph, batch_sizes)
+
+
+def _counted(
+    model: Model, graph: onnx.ModelProto, batch_sizes: Sequence[int]
+) -> dict[int, Footprint]:
+    size = size_of(model, graph, {"training": batch_sizes})["training"]
+    if isinstance(size, str):
+        raise EpochcostError(size)
+    return size
 
 
 def measured(
-    catalogue: Catalogue, model: Model, footprint: Footprint, rematerialise: Rematerialisation
+    catalogue: Catalogue,
+    model: Model,
+    batch_size: int,
+    footprint: Footprint,
+    rematerialise: Rematerialisation,
 ) -> Case:
     """Run the job's steps in a fresh process."""
     path, settings = catalogue.graph_path(model), SessionSettings(threads=THREADS)
-    trial = made_trial(
-        model.id, footprint.batch_size, runtime_name(), path, session=settings, seed=1
-    )
+    trial = made_trial(model.id, batch_size, runtime_name(), path, session=settings, seed=1)
     with tempfile.TemporaryDirectory() as folder:
         job = build_job(trial, model, path, Path(folder))
         if rematerialise != "none":
-            graph = bind_model(load_model(path), model, footprint.batch_size)
+            graph = bind_model(load_model(path), model, batch_size)
             options = step_options(model, model.training, "cpu", trial.seed)
             step = training_step(graph, replace(options, rematerialise=rematerialise))
             save_graph(step.model, job.graph)
@@ -136,7 +142,7 @@ def measured(
         values = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
     return Case(
         model=model.id,
-        batch_size=footprint.batch_size,
+        batch_size=batch_size,
         rematerialise=rematerialise,
         estimated_bytes=step_bytes(footprint),
         process_estimated_bytes=footprint.memory_bytes("cpu"),
@@ -219,11 +225,12 @@ def run(catalogue: Catalogue, options: argparse.Namespace) -> None:
         model = catalogue.model(name)
         if model.training is None or model.graph is None:
             continue
-        sizes = batches(model, catalogue.graph_path(model), options.gib, options.gflops)
-        for footprint in [*sizes][-1:] if options.rematerialise else sizes:
+        counted = footprints(model, catalogue.graph_path(model), options.gib, options.gflops)
+        sizes = [*counted.items()]
+        for batch_size, footprint in sizes[-1:] if options.rematerialise else sizes:
             for kind in kinds:
-                if (name, footprint.batch_size, kind) not in measured_keys:
-                    case = measured(catalogue, model, footprint, kind)
+                if (name, batch_size, kind) not in measured_keys:
+                    case = measured(catalogue, model, batch_size, footprint, kind)
                     with options.keep.open("a") as lines:
                         lines.write(json.dumps(asdict(case)) + "\n")
 

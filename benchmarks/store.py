@@ -138,7 +138,7 @@ def measured(folder: Path, count: int) -> None:
     assert all(path.read_bytes() for path in results.glob("*/*.json"))
     read = time.process_time() - begun
     begun = time.process_time()
-    loaded = len(load_all(results).results)
+    loaded = len(load_all(results).records)
     load = time.process_time() - begun
     begun = time.process_time()
     inputs = read_inputs(catalogue, [results], ROOT / "docs")

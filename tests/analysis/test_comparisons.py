@@ -21,8 +21,8 @@ from report_project import REPOSITORY, inputs_of, make_result, write_project
 
 PLAIN = make_result(samples=(0.010, 0.011, 0.012, 0.011))
 ONE_VCPU = make_result(samples=(0.015, 0.016, 0.017, 0.016), vcpus=1)
-BASIC = make_result(samples=(0.020, 0.022, 0.024, 0.022), graph_optimization="basic")
-DISABLED = make_result(samples=(0.030, 0.033, 0.036, 0.033), graph_optimization="disabled")
+SECOND_GPU = make_result(samples=(0.020, 0.022, 0.024, 0.022), device=1)
+LIMITED = make_result(samples=(0.030, 0.033, 0.036, 0.033), device_memory_limit_bytes=2**30)
 
 
 def inputs_with(folder: Path, *results: Result) -> Inputs:
@@ -32,7 +32,7 @@ def inputs_with(folder: Path, *results: Result) -> Inputs:
 
 def test_only_plain_trials_are_observed(tmp_path: Path) -> None:
     """Trials of variants change no row of the trial in default settings."""
-    inputs = inputs_with(tmp_path, PLAIN, ONE_VCPU, BASIC, DISABLED)
+    inputs = inputs_with(tmp_path, PLAIN, ONE_VCPU, SECOND_GPU, LIMITED)
     measured = [row for row in observe(inputs) if row.kind == "measured"]
     assert [row.variant for row in measured] == [""]
     report = Report(inputs)
@@ -43,16 +43,16 @@ def test_only_plain_trials_are_observed(tmp_path: Path) -> None:
 
 def test_a_variant_is_compared_with_the_plain_trial(tmp_path: Path) -> None:
     """A variant that is half as fast costs twice as much, and its interval contains the ratio."""
-    inputs = inputs_with(tmp_path, PLAIN, BASIC)
+    inputs = inputs_with(tmp_path, PLAIN, SECOND_GPU)
     (comparison,) = comparisons(inputs.catalogue, observe(inputs), observe_variants(inputs))
-    plain, basic = comparison
+    plain, second = comparison
     assert (plain.observed.variant, plain.speedup) == ("", None)
-    assert basic.speedup is not None
-    assert basic.speedup.mean == pytest.approx(0.5)
-    assert basic.speedup.low < 0.5 < basic.speedup.high
+    assert second.speedup is not None
+    assert second.speedup.mean == pytest.approx(0.5)
+    assert second.speedup.low < 0.5 < second.speedup.high
     assert isinstance(plain.job.cost, Estimate)
-    assert isinstance(basic.job.cost, Estimate)
-    assert float(basic.job.cost.mean / plain.job.cost.mean) == pytest.approx(2)
+    assert isinstance(second.job.cost, Estimate)
+    assert float(second.job.cost.mean / plain.job.cost.mean) == pytest.approx(2)
 
 
 def test_two_vcpus_cost_more_where_they_are_not_twice_as_fast(tmp_path: Path) -> None:
@@ -117,12 +117,12 @@ def test_prices_in_another_currency_are_not_cheaper(tmp_path: Path) -> None:
 
 def test_the_page_compares_and_the_answer_does_not(tmp_path: Path) -> None:
     """A model's page compares variants, but the list of machines for training excludes them."""
-    with_variant = _site(tmp_path / "both", PLAIN, ONE_VCPU, BASIC)
+    with_variant = _site(tmp_path / "both", PLAIN, ONE_VCPU, SECOND_GPU)
     alone = _site(tmp_path / "alone", PLAIN)
     page = with_variant.pages["models/net.md"]
     assert "<summary>vCPUs</summary>" in page
     assert "on 2 vCPUs it is 1.45 times as fast and costs 1.37 times as much" in page
-    assert "graph optimization basic" in page
+    assert "GPU 1" in page
     assert "<summary>Variants" in page
     assert "Variants" not in alone.pages["models/net.md"]
     lists = [
