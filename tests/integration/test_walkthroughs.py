@@ -59,7 +59,7 @@ def clone_fixture(tmp_path: Path) -> Path:
     results.mkdir(parents=True)
     for path in (ROOT / "docs/data/results/epyc-vm-2").glob("mnist-cnn-*-b128-*.json"):
         shutil.copy(path, results)
-    (tmp_path / ".gitignore").write_text("docs/data/results/local/\n.cache/\ndata/\n", "utf-8")
+    (tmp_path / ".gitignore").write_text("docs/data/results/local/\n.cache/\n/data/\n", "utf-8")
     place_digits(tmp_path / "data")
     git(tmp_path, "init", "--quiet", "--initial-branch", "main")
     with (tmp_path / ".git/config").open("a", encoding="utf-8") as config:
