@@ -73,9 +73,24 @@ def test_sums_in_16_bits_double_the_peak_of_geforce_gpus(
 ) -> None:
     """GeForce GPUs multiply twice as fast with sums in 16 bits; other GPUs do not."""
     long, short = (
-        chip_of(catalogue.devices[device], "int4", short_sums=each) for each in (False, True)
+        chip_of(catalogue.devices[device], "int4", llama_cpp=each) for each in (False, True)
     )
     assert short.products == pytest.approx(gain * long.products, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("device", "unpacked_bytes", "share"),
+    [("tesla-p100-sxm2", 4, 0.5), ("tesla-m60", 4, 1), ("tesla-v100-sxm2", 2, 1), ("a10", 0, 1)],
+)
+def test_llama_cpp_multiplies_in_fp32_on_old_gpus(
+    catalogue: Catalogue, device: str, unpacked_bytes: float, share: float
+) -> None:
+    """Before Volta, llama.cpp writes weights to memory and multiplies them in fp32."""
+    others, llama_cpp = (
+        chip_of(catalogue.devices[device], "int4", llama_cpp=each) for each in (False, True)
+    )
+    assert (others.unpacked_bytes, llama_cpp.unpacked_bytes) == (0, unpacked_bytes)
+    assert llama_cpp.products == pytest.approx(share * others.products)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import Any
 from unittest.mock import patch
@@ -22,9 +23,10 @@ _DENSE = DecoderForm(32, 4096, 4096, 8_030_261_248, 8_030_261_248, 65536, 128256
 _EXPERTS = DecoderForm(48, 2048, 4096, 30_532_122_624, 3_353_032_704, 49152, 151936, 128, 8)
 _CHIP = Chip(
     name="some", kind="some", maker="NVIDIA", generation="Hopper",
-    bandwidth=3e12, memory=80 * 2.0**30, products=9e14, operations=6e13, unpacking=1, link=4.5e11,
-    hops=1, cores=0, sockets=1,
+    bandwidth=3e12, memory=80 * 2.0**30, products=9e14, operations=6e13, power=700, unpacking=1,
+    link=4.5e11, hops=1, cores=0, sockets=1,
 )  # fmt: skip
+_OLD = {"unpacking": 2, "unpacked_bytes": 4}
 _QUESTION = ServingQuestion(
     form=_DENSE, model="some", software="vLLM", precision="bf16", weight_bytes=16e9,
     device=CpuForm("unused"), count=1, kind="token", prompt=1000, output=200, sequences=8,
@@ -32,6 +34,7 @@ _QUESTION = ServingQuestion(
 )  # fmt: skip
 _FORMS = st.sampled_from((_DENSE, _EXPERTS))
 _NONE = [0.0] * len(ON_DEVICES)
+_SOFTWARE = st.sampled_from(("vLLM", "llama.cpp"))
 _DEVIATIONS = st.lists(st.floats(-2, 2), min_size=len(ON_DEVICES), max_size=len(ON_DEVICES))
 
 
@@ -54,11 +57,12 @@ def _seconds(
         ({"software": "vLLM", "precision": "int4"}, {}, 2, 1, 2, 1),
         ({"software": "vLLM", "form": _EXPERTS}, {}, 2, 1, 2, 0),
         ({"software": "TensorRT-LLM", "precision": "fp8"}, {}, 2, 1, 1, 0),
-        # 1025 tokens are three parts of at most 512, and devices take turns.
-        ({"software": "llama.cpp"}, {}, 1, 3, 2, 0),
-        ({"software": "vLLM"}, {"cores": 64, "sockets": 2}, 2, 1, 2, 0),
+        # Prompts are read in parts of 512 tokens, and devices take turns.
+        ({"software": "llama.cpp"}, {}, 1, 8 * 1025 / 512, 2, 0),
+        ({"software": "llama.cpp", "precision": "int4"}, _OLD, 1, 8 * 1025 / 512, 2, 2),
+        ({"software": "vLLM"}, {"cores": 64, "sockets": 2, "power": math.inf}, 2, 1, 2, 0),
     ],
-    ids=["quantised", "experts", "cache in 8 bits", "llama.cpp", "processors"],
+    ids=["quantised", "experts", "cache in 8 bits", "llama.cpp", "old GPU", "processors"],
 )
 def test_times_by_hand(
     work: dict[str, Any],
@@ -79,7 +83,8 @@ def test_times_by_hand(
     turbo = 900 ** (e.core - 1) if some.cores else 1
     bandwidth = e.read * 3e12 * split * some.sockets**-e.socket
     vector = 6e13 * turbo * split
-    matrix = 1 / (1 / (e.products * 9e14 * turbo * split) + 1 / (e.ordinary * 10 * vector))
+    slow = 1 / (e.ordinary * 10 * vector) + e.energy / (some.power * split)
+    matrix = 1 / (1 / (e.products * 9e14 * turbo * split) + slow)
     expert = (form.parameters - form.active_parameters) / 120 if form.experts else 0
 
     def reading(read: float) -> float:
@@ -99,7 +104,8 @@ def test_times_by_hand(
     arithmetic = 2 * form.active_parameters * tokens + e.attention * 2 * pairs
     prompt = arithmetic * (1 + e.narrow / form.hidden) / matrix
     part = e.warm * 2 * form.active_parameters / matrix + waiting
-    part += form.layers * e.prompt_layer * clock + reading(512 if parts > 1 else tokens)
+    part += form.layers * e.prompt_layer * clock + reading(512 if parts > 1 else 8 * tokens)
+    part += 2 * some.unpacked_bytes * form.parameters / bandwidth
     begin = parts * part + (0 if parts > 1 else e.start)
     wait = (8 * (e.between * prompt + exchange(tokens)) + begin) / 200
     for expected, asked in (
@@ -130,19 +136,45 @@ def test_more_bandwidth_takes_no_longer(
 
 @given(
     form=_FORMS,
+    software=_SOFTWARE,
     deviations=_DEVIATIONS,
+    kind=st.sampled_from(("first", "token")),
     sequences=st.floats(1, 2000),
     more=st.floats(1, 20),
     interleaved=st.booleans(),
 )
 def test_more_sequences_take_no_less_time(
-    form: DecoderForm, deviations: list[float], sequences: float, more: float, interleaved: bool
+    form: DecoderForm,
+    software: str,
+    deviations: list[float],
+    kind: Kind,
+    sequences: float,
+    more: float,
+    interleaved: bool,
 ) -> None:
-    """A step of more sequences takes at least as long, even beyond the memory."""
-    work = replace(_QUESTION, sequences=sequences, interleaved=interleaved)
+    """Prompts or a step of more sequences take at least as long, even beyond the memory."""
+    work = replace(_QUESTION, software=software, kind=kind, sequences=sequences)
+    work = replace(work, interleaved=interleaved)
     fewer = _seconds(form, _CHIP, work, deviations)
     many = _seconds(form, _CHIP, replace(work, sequences=more * sequences), deviations)
     assert many >= fewer * (1 - 1e-9)
+
+
+@given(
+    form=_FORMS,
+    software=_SOFTWARE,
+    deviations=_DEVIATIONS,
+    prompt=st.integers(1, 5000),
+    more=st.integers(1, 100),
+)
+def test_longer_prompts_take_longer_without_jumps(
+    form: DecoderForm, software: str, deviations: list[float], prompt: int, more: int
+) -> None:
+    """A longer prompt takes longer, by at most three times its share of more tokens."""
+    work = replace(_QUESTION, kind="first", software=software, prompt=prompt)
+    short = _seconds(form, _CHIP, work, deviations)
+    long = _seconds(form, _CHIP, replace(work, prompt=prompt + more), deviations)
+    assert short < long < short * (1 + 3 * more / prompt)
 
 
 def test_sequences_beyond_the_memory_run_in_waves() -> None:

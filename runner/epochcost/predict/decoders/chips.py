@@ -44,7 +44,10 @@ _FLOAT8 = frozenset({"Ada", "Hopper", "Blackwell", "CDNA 3", "CDNA 4", "RDNA 4",
 _FLOAT4 = frozenset({"Blackwell", "CDNA 4"})
 # GPUs of these generations need twice as many operations to unpack quantised weights, since they
 # cannot multiply four packed integers at once. GPUs with a stated int8 rate, such as P40, can.
-_UNPACKED = frozenset({"Kepler", "Maxwell", "Pascal"})
+_OLD = frozenset({"Kepler", "Maxwell", "Pascal"})
+# For a prompt, llama.cpp writes quantised weights to memory as numbers of this many bytes on GPUs
+# of other old generations, and of four bytes on those above (llama.cpp@b4753: ggml-cuda.cu).
+_UNPACKED_BYTES = {"Volta": 2.0}
 # Assumed peak in fp32 relative to that of products in 16 bits, if the maker states none.
 _ORDINARY_SHARE = 1 / 8
 
@@ -161,9 +164,10 @@ class Chip:
 
     ``products`` (matrix units at a precision) and ``operations`` (vector units in fp32) are
     operations a second. ``bandwidth`` and ``link`` (between accelerators) are bytes a second,
-    ``memory`` is in bytes, infinite for processors. ``hops`` is the number of links between two
-    accelerators. ``unpacking`` is 2 if the chip needs twice as many operations as others to unpack
-    a quantised weight, else 1. ``cores`` and ``sockets`` are 0 and 1 for an accelerator.
+    ``memory`` is in bytes and ``power`` in watts, both infinite if unknown. ``hops`` is the number
+    of links between two accelerators. ``unpacking`` is 2 if the chip needs twice as many operations
+    as others to unpack a quantised weight, else 1; ``unpacked_bytes`` is 0 if the weight is not
+    written to memory. ``cores`` and ``sockets`` are 0 and 1 for an accelerator.
     """
 
     name: str
@@ -174,7 +178,9 @@ class Chip:
     products: float
     operations: float
     memory: float = math.inf
+    power: float = math.inf
     unpacking: float = 1.0
+    unpacked_bytes: float = 0.0
     link: float = _PCIE_OF_OTHERS
     hops: float = 1.0
     cores: float = 0.0
@@ -183,18 +189,21 @@ class Chip:
 
 @cache
 def chip_of(
-    device: Device | CpuForm, precision: str, *, count: int = 1, short_sums: bool = False
+    device: Device | CpuForm, precision: str, *, count: int = 1, llama_cpp: bool = False
 ) -> Chip:
     """The peak rates of an accelerator, or of all processors of a machine, at a precision.
 
-    ``Chip.link`` is the rate between any two of ``count`` accelerators. Set ``short_sums`` if the
-    software sums products in 16 bits or multiplies in int8: some GPUs then reach a higher rate.
+    ``Chip.link`` is the rate between any two of ``count`` accelerators. llama.cpp multiplies
+    quantised weights in int8 and sums other products in 16 bits: some GPUs then reach a higher
+    rate. On old GPUs, it writes quantised weights to memory as floats.
     """
     if isinstance(device, CpuForm):
         return _processor_chip(device)
     bridged = count <= _DEVICES_OF_BRIDGE and _BRIDGED.search(device.id) is not None
     linked = bridged or _LINKED.search(device.id) is not None
     generation = device.generation
+    is_old = generation in _OLD and not device.peak_int8_tops
+    unpacked_bytes = 4.0 if is_old else _UNPACKED_BYTES.get(generation, 0.0)
     rate = _OTHER_LINKS.get(device.id, _NVLINK.get(generation, 0.0))
     link = rate if linked else 0.0
     return Chip(
@@ -204,9 +213,11 @@ def chip_of(
         generation=generation,
         bandwidth=float(device.memory_gb_per_second) * _GIGA,
         memory=float(device.memory_gib) * _GIB,
-        products=_peak_matrix_rate(device, precision, short_sums),
+        products=_peak_matrix_rate(device, precision, llama_cpp),
         operations=_operations(device) * _TERA,
-        unpacking=2.0 if generation in _UNPACKED and not device.peak_int8_tops else 1.0,
+        power=float(device.power_watts or math.inf),
+        unpacking=2.0 if is_old else 1.0,
+        unpacked_bytes=unpacked_bytes if llama_cpp else 0.0,
         link=link or _PCIE.get(generation, _PCIE_OF_OTHERS),
         hops=1.0 if link else 2.0,
     )
@@ -217,10 +228,12 @@ def _operations(device: Device) -> float:
     return float(device.peak_fp32_tflops or fallback)
 
 
-def _peak_matrix_rate(device: Device, precision: str, short_sums: bool) -> float:
+def _peak_matrix_rate(device: Device, precision: str, llama_cpp: bool) -> float:
     # Weights in int8 and int4 are multiplied in 16 bits too.
     peak = max(float(device.peak_fp16_tflops or 0), _operations(device))
-    if short_sums and device.generation not in _UNPACKED:
+    if llama_cpp and device.generation in _OLD:
+        peak = _operations(device)
+    elif llama_cpp:
         # GeForce GPUs sum products in fp32 at half the rate (NVIDIA's GA102 white paper).
         peak = max(peak, float(device.peak_int8_tops or 0) / 2)
     native = _FLOAT8 if precision == "fp8" else _FLOAT4

@@ -17,6 +17,10 @@ devices share each layer, and exchange results in the time ``exchange``. ``peak`
 are operations a second, of the matrix and of the vector units. The other symbols are fields of
 `Efficiencies`: e (``read``), ef (``products``), τ (``layer``), s (``sequence``), τp
 (``prompt_layer``), t0 (``start``), w (``weights``, 0 if not quantised) and a (``attention``).
+
+Products also take vector operations (``ordinary``) and energy (``energy``). llama.cpp reads prompts
+in parts of 512 tokens, and each part takes all times above but t0. On old GPUs, a part also writes
+and reads all weights as floats of ``unpacked_bytes``.
 """
 
 from __future__ import annotations
@@ -56,6 +60,7 @@ class Efficiencies(NamedTuple):
     - ``hop``: seconds that a transfer between two devices spends on each link.
     - ``threads``: seconds that each core of a processor adds to each layer.
     - ``attention``: how many times as long an operation takes in attention as elsewhere.
+    - ``energy``: joules of a matrix operation, which the power limit pays for.
     - ``warm``, ``narrow``: prompt length and hidden width at which matrix units reach half speed.
     - ``between``: share of a prefill's computing time for which tokens of other requests wait.
     - ``clock``: ``layer``, ``prompt_layer`` and ``sequence`` of devices are divided by (vector
@@ -83,21 +88,24 @@ class Efficiencies(NamedTuple):
     core: float
     threads: float
     attention: float
+    energy: float
 
 
 # Priors of an unknown software on devices and on processors: expected efficiencies, and standard
 # deviations of their logarithms.
 ON_DEVICES = Efficiencies(
-    0.85, 6e-5, 0.9, 2e-4, 4e-3, 3e-5, 1.2e-5, 0.5, 40, 0.9, 0.25, 1.5, 3, 150, 0.5, 1, 1e-6, 1.5
-)
+    0.85, 6e-5, 0.9, 2e-4, 4e-3, 3e-5, 1.2e-5, 0.5, 40, 0.9, 0.25, 1.5, 3, 150, 0.5, 1, 1e-6, 1.5,
+    3e-13,
+)  # fmt: skip
 SPREAD_ON_DEVICES = Efficiencies(
-    0.25, 0.5, 0.4, 0.8, 1, 1, 0.7, 0.5, 0.7, 0.25, 0.4, 0.8, 1, 1, 0.01, 0.001, 0.01, 0.4
+    0.25, 0.5, 0.4, 0.8, 1, 1, 0.7, 0.5, 0.7, 0.25, 0.4, 0.8, 1, 1, 0.01, 0.001, 0.01, 0.4, 1
 )
 ON_PROCESSORS = Efficiencies(
-    0.6, 1e-4, 0.4, 1e-4, 1e-2, 1e-4, 1.2e-5, 0.5, 5, 0.9, 0.01, 1, 4, 50, 0.7, 0.85, 1e-6, 1.5
-)
+    0.6, 1e-4, 0.4, 1e-4, 1e-2, 1e-4, 1.2e-5, 0.5, 5, 0.9, 0.01, 1, 4, 50, 0.7, 0.85, 1e-6, 1.5,
+    3e-13,
+)  # fmt: skip
 SPREAD_ON_PROCESSORS = Efficiencies(
-    0.4, 1, 0.4, 0.8, 1, 1.5, 0.7, 0.5, 0.7, 0.25, 0.01, 1, 1, 1, 0.5, 0.15, 1.5, 0.4
+    0.4, 1, 0.4, 0.8, 1, 1.5, 0.7, 0.5, 0.7, 0.25, 0.01, 1, 1, 1, 0.5, 0.15, 1.5, 0.4, 0.01
 )
 
 
@@ -126,17 +134,20 @@ class Law:
         self.experts_per_token = self._column(lambda question: question.form.experts_per_token)
         spare = np.maximum(self.experts - self.experts_per_token, 1)
         self.expert = np.where(self.experts > 0, (self.parameters - self.active) / spare, 0)
-        self.bandwidth = self._column(lambda question: question.chip.bandwidth)
-        self.products = self._column(lambda question: question.chip.products)
-        self.operations = self._column(lambda question: question.chip.operations)
-        self.link = self._column(lambda question: question.chip.link)
-        self.hops = self._column(lambda question: question.chip.hops)
-        self.cores = self._column(lambda question: question.chip.cores)
+        self.bandwidth = self._column(attrgetter("chip.bandwidth"))
+        self.products = self._column(attrgetter("chip.products"))
+        self.operations = self._column(attrgetter("chip.operations"))
+        self.power = self._column(attrgetter("chip.power"))
+        self.link = self._column(attrgetter("chip.link"))
+        self.hops = self._column(attrgetter("chip.hops"))
+        self.cores = self._column(attrgetter("chip.cores"))
         # The clocks of Arm's processors do not fall with the number of busy cores.
         of_arm = self._column(lambda question: question.chip.maker == ARM)
         self.turbo = (self.cores > 0) * (1 - of_arm)
-        self.sockets = self._column(lambda question: question.chip.sockets)
-        self.unpacking = self._column(_unpacking)
+        self.sockets = self._column(attrgetter("chip.sockets"))
+        quantised = self._column(lambda question: question.precision.startswith("int"))
+        self.unpacking = quantised * self._column(attrgetter("chip.unpacking"))
+        self.unpacked_bytes = quantised * self._column(attrgetter("chip.unpacked_bytes"))
         self.memory = self._column(lambda question: question.chip.memory * question.count)
         self.cache_bytes = self._column(_cache_bytes_per_token)
         self.weight_bytes = self._column(lambda question: question.weight_bytes)
@@ -175,10 +186,6 @@ def _output(question: ServingQuestion) -> float:
     return max(question.output, 1.0)
 
 
-def _unpacking(question: ServingQuestion) -> float:
-    return question.chip.unpacking if question.precision.startswith("int") else 0.0
-
-
 def _cache_bytes_per_token(question: ServingQuestion) -> float:
     # By default, TensorRT-LLM then stores keys and values in eight bits.
     halved = question.software == "TensorRT-LLM" and question.precision in ("fp8", "fp4")
@@ -202,7 +209,9 @@ class _PhaseSeconds:
         self._bandwidth = e.read * s.bandwidth * s.split * s.sockets**-e.socket
         self._operations = s.operations * cores * s.split
         slow = 1 / (e.ordinary * _PRODUCTS_AN_OPERATION * self._operations)
-        self._products = 1 / (1 / (e.products * s.products * cores * s.split) + slow)
+        limited_by_power = e.energy / (s.power * s.split)
+        fast = 1 / (e.products * s.products * cores * s.split)
+        self._products = 1 / (fast + slow + limited_by_power)
         self._layer, self._prompt_layer = e.layer * clock, e.prompt_layer * clock
         self._sequence = e.sequence * clock
 
@@ -218,14 +227,16 @@ class _PhaseSeconds:
 
     def prefill_of_all(self) -> Vector:
         s = self._s
-        alone = s.sequences * self._prompt_arithmetic() + self._prefill_overhead()
-        return alone + self._reductions_between_devices((s.prompt - s.cached) * s.sequences)
+        tokens = s.sequences * (s.prompt - s.cached)
+        alone = s.sequences * self._prompt_arithmetic() + self._prefill_overhead(tokens)
+        return alone + self._reductions_between_devices(tokens)
 
     def prompt_wait_per_token(self, sequences: Vector) -> Vector:
         s = self._s
-        reductions = self._reductions_between_devices(s.prompt - s.cached)
+        read = s.prompt - s.cached
+        reductions = self._reductions_between_devices(read)
         prompts = self._e.between * self._prompt_arithmetic() + reductions
-        return (sequences * prompts + self._prefill_overhead()) / s.output
+        return (sequences * prompts + self._prefill_overhead(sequences * read)) / s.output
 
     def _prompt_arithmetic(self) -> Vector:
         s = self._s
@@ -234,14 +245,15 @@ class _PhaseSeconds:
         attention = self._e.attention * 2 * s.pairs * s.attention * s.layers
         return (products + attention) * (1 + self._e.narrow / s.hidden) / self._products
 
-    def _prefill_overhead(self) -> Vector:
+    def _prefill_overhead(self, tokens: Vector) -> Vector:
         s = self._s
-        parts = np.where(np.isfinite(s.part), np.ceil((s.prompt - s.cached) / s.part), 1.0)
+        parts = np.maximum(tokens / s.part, 1.0)
         products = self._e.warm * 2 * s.active / self._products
         layers = s.layers * self._prompt_layer + self._waiting
         start = np.where(np.isfinite(s.part), 0.0, self._e.start)
-        read = self._weight_reading(np.minimum(s.prompt - s.cached, s.part))
-        return parts * (products + layers + read) + start
+        read = self._weight_reading(np.minimum(tokens, s.part))
+        unpacked = 2 * s.unpacked_bytes * s.parameters / self._bandwidth
+        return parts * (products + layers + read + unpacked) + start
 
     def _weight_reading(self, tokens: Vector) -> Vector:
         s = self._s

@@ -143,9 +143,8 @@ class ServingQuestion:
     @cached_property
     def chip(self) -> Chip:
         """The peak operations and bytes a second of ``device`` at the question's precision."""
-        # llama.cpp multiplies quantised weights in int8, and sums other products in 16 bits.
-        short_sums = self.software.startswith(_LLAMA_CPP)
-        return chip_of(self.device, self.precision, count=self.count, short_sums=short_sums)
+        llama_cpp = self.software.startswith(_LLAMA_CPP)
+        return chip_of(self.device, self.precision, count=self.count, llama_cpp=llama_cpp)
 
 
 @dataclass(frozen=True, slots=True)

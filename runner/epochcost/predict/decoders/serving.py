@@ -88,7 +88,7 @@ _FEATURES_OF_ROWS: Mapping[str, Callable[[ServingQuestion], float]] = {
 _SIZE, _LENGTH = ("size", 1.2), ("length", 1.5)
 ON_DEVICES_TERMS = (
     Term(0.2, ("software", "work")),
-    Term(1.6, ("maker", "software", "work")),
+    Term(1.8, ("maker", "software", "work")),
     Term(0.15, ("generation", "work")),
     Term(0.05, ("generation", "work", "software"), (_SIZE, _LENGTH)),
     Term(0.07, ("chip",)),
