@@ -10,7 +10,7 @@ import datetime as dt
 import math
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from decimal import ROUND_HALF_EVEN, Context, Decimal, InvalidOperation, localcontext
 
 from epochcost.errors import InputError
@@ -144,6 +144,11 @@ def render_some(names: Iterable[str], most: int) -> str:
     listed = [*names]
     more = f" and {len(listed) - most:,} more" if len(listed) > most else ""
     return ", ".join(listed[:most]) + more
+
+
+def either(names: Sequence[str]) -> str:
+    """Join names, such as "A", "A or B" and "A, B or C"."""
+    return " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def money(amount: Decimal, currency: str = "USD", places: int | None = None) -> str:

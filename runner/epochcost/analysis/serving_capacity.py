@@ -23,6 +23,7 @@ from epochcost.predict.joint import Forecast
 from epochcost.predict.process import Vector
 from epochcost.specs.decoder import Decoder, ServedPrecision
 from epochcost.statistics import group_by
+from epochcost.units import either
 from epochcost.units import memory as render_memory
 
 ValueT = TypeVar("ValueT", float, Vector)
@@ -278,7 +279,7 @@ def fitting(
 
     The engine of a machine is the first of ``engines`` that serves the precision on the machine.
     """
-    names = " or ".join(engine.name for engine in engines)
+    names = either([engine.name for engine in engines])
     unserved = f"not served by {names} in {model.precision}"
     kept = model.form.kept_tokens(requests.tokens)
     needed = (model.weight_bytes + model.cached_bytes(1) * kept) / USABLE_MEMORY

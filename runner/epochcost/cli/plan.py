@@ -55,7 +55,7 @@ class Selection:
         str | None,
         typer.Option(
             help="Pin trials on the CPU to these numbers of CPUs: 1,2,4. Default: the studies' "
-            "vcpus.",
+            "vcpus."
         ),
     ] = None
     batch_size: Annotated[

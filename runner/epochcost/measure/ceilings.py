@@ -65,12 +65,7 @@ class CeilingWork(Record):
 
 
 def ceilings_here(
-    hardware: Hardware,
-    folder: Path,
-    provider: Provider,
-    *,
-    again: bool,
-    device: int = 0,
+    hardware: Hardware, folder: Path, provider: Provider, *, again: bool, device: int = 0
 ) -> tuple[Ceilings, bool]:
     """Peak rates of this host, and whether this call measured them.
 

@@ -94,11 +94,7 @@ def warm_up(
 
 
 def sample(
-    step: Step,
-    clock: Clock,
-    sampling: SamplingRule,
-    deadline: float,
-    report: Report,
+    step: Step, clock: Clock, sampling: SamplingRule, deadline: float, report: Report
 ) -> Samples:
     """Time steps until the mean is precise, ``deadline`` passes or ``most_samples`` are taken.
 

@@ -33,11 +33,7 @@ class Watch:
     """
 
     def __init__(
-        self,
-        provider: Provider,
-        *,
-        pinning: Pinning | None = None,
-        device: int = 0,
+        self, provider: Provider, *, pinning: Pinning | None = None, device: int = 0
     ) -> None:
         self._provider, self._number = provider, device
         # The CPUs on which other programs would disturb the trial; None for all CPUs.

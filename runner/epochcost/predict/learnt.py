@@ -45,9 +45,7 @@ Profiles = Mapping[tuple[str, str], Profile]
 # The most used framework first. PyTorch's graphs run in eager mode, or compiled by torch.compile.
 FRAMEWORKS = ("PyTorch", "compiled PyTorch", "TensorFlow", "MXNet")
 _KEPT = Keep(
-    "screened",
-    TypeAdapter(tuple[str, tuple[int, ...]]),
-    ("graphs/profile.py", "predict", "specs"),
+    "screened", TypeAdapter(tuple[str, tuple[int, ...]]), ("graphs/profile.py", "predict", "specs")
 )
 # A row is doubted if it is off by this factor and by this number of standard deviations.
 _LEAST_FACTOR = 2.0

@@ -82,9 +82,7 @@ class Neighbours(NamedTuple):
         return documents[0].table if documents else {}
 
 
-def by_kind_and_id(
-    documents: Iterable[Document],
-) -> Mapping[str, Mapping[str, Sequence[Document]]]:
+def by_kind_and_id(documents: Iterable[Document]) -> Mapping[str, Mapping[str, Sequence[Document]]]:
     """Group parsed specs by their kind, and the specs of a kind by their id."""
     of_kind = group_by(documents, lambda document: document.kind)
     return {kind: group_by(of_kind.get(kind, ()), lambda document: document.id) for kind in KINDS}

@@ -19,6 +19,7 @@ from pydantic_core import core_schema
 
 from epochcost.specs.base import LARGEST
 from epochcost.specs.catalogue import KINDS, SINGULAR
+from epochcost.units import either
 
 DIALECT = "http://json-schema.org/draft-07/schema#"
 Schema = Mapping[str, Any]
@@ -246,8 +247,7 @@ def _range(value: Schema) -> str:
 
 
 def _choices(names: Sequence[str]) -> str:
-    quoted = [f"`{_toml(name)}`" for name in names]
-    return " or ".join(filter(None, (", ".join(quoted[:-1]), quoted[-1])))
+    return either([f"`{_toml(name)}`" for name in names])
 
 
 def _escaped(cell: str) -> str:

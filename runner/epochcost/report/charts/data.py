@@ -80,8 +80,7 @@ class ChartData(Generic[RowT]):
         }
         tooltips = [
             alt.Tooltip(
-                f"{name}_text:N" if f"{name}_text" in texts else f"{name}:N",
-                title=field.label,
+                f"{name}_text:N" if f"{name}_text" in texts else f"{name}:N", title=field.label
             )
             for name, field in shown.items()
         ]

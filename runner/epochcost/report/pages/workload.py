@@ -100,10 +100,7 @@ def _page(report: Report, about: Mapping[str, Any]) -> Page:
 
 
 def _values(
-    report: Report,
-    about: Mapping[str, Any],
-    rows: Sequence[Row],
-    observed: Sequence[Observation],
+    report: Report, about: Mapping[str, Any], rows: Sequence[Row], observed: Sequence[Observation]
 ) -> dict[str, Any]:
     workload, model, catalogue = about["workload"], about["model"], report.catalogue
     contests = report.contests[workload]
