@@ -159,6 +159,7 @@ def _keep(
     if timed is not None:
         session = machine.session(ROOT, timed)
         if case.device == "cpu":
+            session["cpu"] = records.all["machine"]["cpu"]
             session["ceilings"] = records.all["ceilings"][str(case.threads)]
         record["sessions"].append(session)
         print(table.line(case.key, session), flush=True)

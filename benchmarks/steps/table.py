@@ -10,9 +10,9 @@ from typing import Any
 
 from epochcost.specs.catalogue import Catalogue
 from epochcost.specs.loader import load_catalogue
-from epochcost.units import rounded
+from epochcost.units import rounded, share
 from steps.cases import CONTENDERS, INFERENCE_CONTENDERS, OURS, SUBJECTS, Case, Mode, cases
-from steps.demands import demands
+from steps.demands import Demands, demands
 from steps.environments import PACKAGES
 from steps.figures import Spread, first, ratios, step_seconds
 
@@ -44,7 +44,7 @@ def write(records: Records, root: Path) -> list[str]:
         _ratio_table(compared),
         *_remarks(compared),
         _ceilings(records, compared),
-        _demand_table(compared, load_catalogue(root)),
+        *_demand_table(compared, load_catalogue(root)),
     ]
     _replace(root / DOCUMENT, "\n\n".join(parts))
     return [_slower_line(case, record) for case, record in compared if worst(record) > 1]
@@ -135,68 +135,74 @@ def _ratio_cell(spread: Spread | None, *, failed: bool, noted: bool) -> str:
 
 def _ceilings(records: Records, compared: Compared) -> str:
     """Render the peak rates of each day's machine, by threads."""
-    by_day: dict[str, dict[int, Mapping[str, float]]] = {}
+    by_day: dict[tuple[str, str], dict[int, Mapping[str, float]]] = {}
     for case, record in compared:
         for session in record["sessions"]:
-            by_day.setdefault(session["as_of"], {})[case.threads] = session["ceilings"]
+            cpu = session.get("cpu", records["machine"]["cpu"])
+            by_day.setdefault((session["as_of"], cpu), {})[case.threads] = session["ceilings"]
     days_rates = (
-        f"On {day}: "
+        f"{cpu} on {day}: "
         + ", ".join(
             f"{rates['flops'] / 1e9:.0f} GFLOP/s and {rates['copy_bytes'] / 1e9:.1f} GB/s "
             f"on {count} thread{'s' * (count != 1)}"
             for count, rates in sorted(counts.items())
         )
-        for day, counts in sorted(by_day.items())
+        for (day, cpu), counts in sorted(by_day.items())
     )
-    cpu = records["machine"]["cpu"]
-    reached = "reached these ceilings in matrix products and in copies of memory"
-    return f"An {cpu} {reached}. {'. '.join(days_rates)}."
+    return f"Rates of the fastest matrix product and the fastest copy. {'. '.join(days_rates)}."
 
 
-def _demand_table(compared: Compared, catalogue: Catalogue) -> str:
+def _demand_table(compared: Compared, catalogue: Catalogue) -> Iterator[str]:
     head = [
         "model",
         "batch",
         "threads",
         "arithmetic",
-        "of the product's ceiling",
-        "update moves",
-        "of the copy's ceiling",
+        "memory traffic",
+        "shortest time",
+        "share",
         "our peak",
         "PyTorch's peak",
         "compiled in",
         "day",
     ]
-    rows = (_demand_row(case, record, catalogue) for case, record in compared)
-    return _markdown(head, rows)
+    demanded = [demands(catalogue, case.subject, case.batch_size) for case, _ in compared]
+    shares = [
+        _shortest_seconds(needed, record)
+        / statistics.median(record["sessions"][0]["seconds"][OURS])
+        for needed, (_, record) in zip(demanded, compared, strict=True)
+    ]
+    yield f"The median of the shares is {share(statistics.median(shares))}."
+    rows = zip(compared, demanded, shares, strict=True)
+    yield _markdown(head, (_demand_row(*case, needed, reached) for case, needed, reached in rows))
 
 
-def _demand_row(case: Case, record: Mapping[str, Any], catalogue: Catalogue) -> list[str]:
-    needed = demands(catalogue, case.subject, case.batch_size)
-    seconds = step_seconds(record, OURS)
-    session = record["sessions"][0]
-    ceilings = session["ceilings"]
+def _shortest_seconds(needed: Demands, record: Mapping[str, Any]) -> float:
+    """Seconds of a step's arithmetic and memory traffic at the machine's peak rates."""
+    ceilings = record["sessions"][0]["ceilings"]
+    return needed.flops / ceilings["flops"] + needed.moved_bytes / ceilings["copy_bytes"]
+
+
+def _demand_row(
+    case: Case, record: Mapping[str, Any], needed: Demands, reached: float
+) -> list[str]:
     theirs = first(record, "peak_bytes", "eager")
     ours = record.get("our_peak", {}).get("peak_bytes", first(record, "peak_bytes", OURS))
     return [
         *_case_cells(case),
         f"{needed.flops / 1e9:.3g} GFLOP",
-        _share(needed.flops, seconds, ceilings["flops"]),
-        f"{rounded(needed.update_bytes / 1e6)} MB",
-        _share(needed.update_bytes, seconds, ceilings["copy_bytes"]),
+        f"{rounded(needed.moved_bytes / 1e6)} MB",
+        _milliseconds(_shortest_seconds(needed, record)),
+        share(reached),
         _memory(ours),
         _memory(theirs),
         _milliseconds(first(record, "start_seconds", "compile")),
-        session["as_of"],
+        record["sessions"][0]["as_of"],
     ]
 
 
 def _case_cells(case: Case) -> list[str]:
     return [case.subject.model, str(case.batch_size), str(case.threads)]
-
-
-def _share(demanded: float, seconds: float | None, ceiling: float) -> str:
-    return "" if seconds is None else f"{demanded / seconds / ceiling:.0%}".replace("%", " %")
 
 
 def _memory(size_bytes: float | None) -> str:
