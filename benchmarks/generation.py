@@ -2,11 +2,12 @@
 # requires-python = ">=3.11"
 # dependencies = [
 #   "epochcost[run]", "torch==2.13.0", "transformers==5.23.0", "onnxruntime-genai==0.18.0",
+#   "llama-cpp-python==0.3.36", "gguf",
 # ]
 # ///
-"""epochcost's prefill and decode against onnxruntime-genai's Generator and transformers.
+"""epochcost's prefill and decode against onnxruntime-genai, transformers and llama.cpp.
 
-    pip install torch==2.13.0 transformers onnxruntime-genai==0.18.0
+    pip install torch==2.13.0 transformers onnxruntime-genai==0.18.0 llama-cpp-python==0.3.36 gguf
     python benchmarks/generation.py [--models smollm2-135m …] [--batches 1 4] [--precision int4]
 
 Install these packages in addition to epochcost's dependencies for runs, and run the script from the
@@ -14,7 +15,8 @@ repository's root with runner/ and runner/onnxstep/ on PYTHONPATH. All engines g
 drawn from a seed, and the same prompts; transformers runs in eager mode. Each engine runs in a
 separate process, so that idle threads do not spin during timing. The engines alternate after each
 prompt with its answer. An engine is not timed if its logits differ from epochcost's after the
-prompt or after one more token. transformers is left out in int4.
+prompt or after one more token. In int4, only onnxruntime-genai is compared. llama.cpp is compared
+for models with rotary positions.
 
 Prints medians over rounds, the median ratio of each engine's time to epochcost's time, and the
 share of the memory bandwidth that epochcost's decode reaches. This share is the bytes of weights
@@ -49,11 +51,12 @@ from onnxstep.graphs.loading import load_model
 
 # Seconds by phase, one number a round.
 Seconds = Mapping[str, Sequence[float]]
-_OURS, _OTHERS = "ours", ("genai", "transformers")
+_OURS, _OTHERS = "ours", ("genai", "transformers", "llama.cpp")
+_WITHOUT_ROTATION = "gpt2-decoder"
 _MODELS = ("gpt2-decoder", "smollm2-135m", "qwen2.5-0.5b")
 _HEAD = (
     *("model", "batch", "phase", "ours", "genai", "over genai"),
-    *("transformers", "over transformers", "of copying"),
+    *("transformers", "over transformers", "llama.cpp", "over llama.cpp", "of copying"),
 )
 # The next engine waits until the threads of the previous one stop spinning.
 _PAUSE_SECONDS = 0.25
@@ -121,6 +124,8 @@ def _timed(case: Case, folder: Path, rounds: int) -> dict[str, Seconds]:
     Engines whose logits differ are left out.
     """
     other_engines = _OTHERS if case.precision == "fp32" else _OTHERS[:1]
+    if case.model == _WITHOUT_ROTATION:
+        other_engines = other_engines[:2]
     with ExitStack() as running:
         every = [
             running.enter_context(closing(engine_process(process, case, folder)))

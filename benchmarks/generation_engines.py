@@ -1,4 +1,4 @@
-"""Engines that answer prompts with one decoder: epochcost, onnxruntime-genai and transformers.
+"""Engines that answer prompts with one decoder: epochcost's and those of three other programs.
 
 Each engine is a process: ``python -m generation_engines ENGINE CASE FOLDER``. The process writes
 its logits after the prompt and after one more token to FOLDER/ENGINE.npy and prints a line when it
@@ -300,7 +300,108 @@ class Transformers:
             self._next = self._logits.argmax(dim=-1, keepdim=True)
 
 
-ENGINES = {"ours": Ours, "genai": Genai, "transformers": Transformers}
+class LlamaCpp:
+    """llama.cpp with epochcost's weights in fp32 and a cache in fp32, for Llama and Qwen2 shapes.
+
+    A batch of llama.cpp has the tokens of all sequences, and logits of the last token of each.
+    """
+
+    def __init__(self, case: Case, folder: Path) -> None:
+        import llama_cpp
+
+        path = folder.parent / "weights.gguf"
+        if not path.exists():
+            _write_for_llama_cpp(case, path)
+        self._library, self._vocabulary = llama_cpp, case.decoder.vocabulary
+        length, tokens = case.prompt + case.tokens + 1, case.batch * case.prompt
+        options = llama_cpp.llama_context_default_params()
+        options.n_ctx, options.n_seq_max = case.batch * length, case.batch
+        options.n_batch, options.n_ubatch = tokens, min(tokens, 512)
+        options.n_threads = options.n_threads_batch = case.threads
+        options.type_k = options.type_v = llama_cpp.GGML_TYPE_F32
+        options.flash_attn_type = llama_cpp.LLAMA_FLASH_ATTN_TYPE_DISABLED
+        self._model = llama_cpp.llama_model_load_from_file(
+            str(path).encode(), llama_cpp.llama_model_default_params()
+        )
+        self._context = llama_cpp.llama_init_from_model(self._model, options)
+        self._batch = llama_cpp.llama_batch_init(tokens, 0, 1)
+        self._prompts = self._next = case.prompts()
+        self._read = 0
+        self._logits: Any = None
+
+    def scores(self) -> Array:
+        """Logits [2, batch, vocabulary] after the prompt and after one more token."""
+        self.fresh()
+        self.prefill()
+        first = self._logits.copy()
+        self.decode()
+        return np.stack([first, self._logits])
+
+    def fresh(self) -> None:
+        """Empty the cache."""
+        memory = self._library.llama_get_memory(self._context)
+        self._library.llama_memory_clear(memory, False)
+        self._next, self._read = self._prompts, 0
+
+    def prefill(self) -> None:
+        """Read the prompts."""
+        self._take()
+
+    def decode(self) -> None:
+        """Add a token to each sequence."""
+        self._take()
+
+    def _take(self) -> None:
+        batch, (sequences, length) = self._batch, self._next.shape
+        batch.n_tokens = sequences * length
+        for at, (sequence, place) in enumerate(np.ndindex(sequences, length)):
+            batch.token[at] = int(self._next[sequence, place])
+            batch.pos[at] = self._read + place
+            batch.n_seq_id[at], batch.seq_id[at][0] = 1, sequence
+            batch.logits[at] = place == length - 1
+        if self._library.llama_decode(self._context, batch):
+            sys.exit("llama.cpp: the batch was refused")
+        lasts = range(length - 1, sequences * length, length)
+        rows = (self._library.llama_get_logits_ith(self._context, last) for last in lasts)
+        self._logits = np.stack([np.ctypeslib.as_array(row, (self._vocabulary,)) for row in rows])
+        self._next, self._read = self._logits.argmax(axis=1)[:, None], self._read + length
+
+
+def _write_for_llama_cpp(case: Case, path: Path) -> None:
+    """Write the weights as a Qwen2 model, which computes as Llama does if its biases are zero."""
+    import gguf
+    import torch
+
+    sys.path.insert(0, "models")
+    shape = importlib.import_module("export_decoders").SHAPES[case.graph.stem]
+    drawn = materialise(load_model(case.graph), _SEED).items()
+    tensors = dict(renamed(shape, {name: torch.from_numpy(value) for name, value in drawn}))
+    for layer in range(shape.layers):
+        for letter in "qkv":
+            place = f"model.layers.{layer}.self_attn.{letter}_proj"
+            tensors.setdefault(f"{place}.bias", torch.zeros(len(tensors[f"{place}.weight"])))
+    writer = gguf.GGUFWriter(path, "qwen2")
+    writer.add_context_length(shape.context)
+    writer.add_embedding_length(shape.width)
+    writer.add_block_count(shape.layers)
+    writer.add_feed_forward_length(shape.inner)
+    writer.add_head_count(shape.heads)
+    writer.add_head_count_kv(shape.key_value_heads)
+    writer.add_layer_norm_rms_eps(shape.epsilon)
+    writer.add_rope_freq_base(shape.theta)
+    writer.add_vocab_size(shape.vocabulary)
+    writer.add_tokenizer_model("no_vocab")
+    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.QWEN2, shape.layers)
+    for name, values in tensors.items():
+        if name != "lm_head.weight" or not shape.tied:
+            writer.add_tensor(names.get_name(name, (".weight", ".bias")), values.numpy())
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+ENGINES = {"ours": Ours, "genai": Genai, "transformers": Transformers, "llama.cpp": LlamaCpp}
 
 
 def main(name: str, case_text: str, folder: Path) -> None:

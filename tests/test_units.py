@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from epochcost.errors import InputError
 from epochcost.units import (
+    either,
     memory,
     money,
     money_range,
@@ -238,3 +239,12 @@ def test_memory_for_people(size_bytes: float, expected: str) -> None:
 def test_a_range_of_money_has_few_digits(low: str, high: str, shown: str) -> None:
     """The ends of a range have cents below 100, and three digits from 100 upwards."""
     assert money_range(Decimal(low), Decimal(high)) == shown
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [([], ""), (["A"], "A"), (["A", "B"], "A or B"), (["A", "B", "C"], "A, B or C")],
+)
+def test_alternatives(names: list[str], expected: str) -> None:
+    """Commas separate all names but the last two."""
+    assert either(names) == expected

@@ -147,8 +147,8 @@ def render_some(names: Iterable[str], most: int) -> str:
 
 
 def either(names: Sequence[str]) -> str:
-    """Join names, such as "A", "A or B" and "A, B or C"."""
-    return " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+    """Join names, such as "A", "A or B" and "A, B or C"; "" for no names."""
+    return " or ".join(filter(None, (", ".join(names[:-1]), *names[-1:])))
 
 
 def money(amount: Decimal, currency: str = "USD", places: int | None = None) -> str:

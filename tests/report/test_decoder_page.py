@@ -53,6 +53,10 @@ def data_fixture(report: Report) -> dict[str, Any]:
 @pytest.fixture(scope="module", name="page")
 def page_fixture(report: Report, workload: Workload) -> str:
     """The text of the model's page."""
+    return _page_of(report, workload)
+
+
+def _page_of(report: Report, workload: Workload) -> str:
     model = report.catalogue.models[workload.id]
     page_of_model = decoder.page(report, about_model(report, workload), model)
     return html.unescape(render(environment(ROOT / "site_templates"), page_of_model))
@@ -102,12 +106,16 @@ def test_the_list_and_the_jobs_agree(page: str, report: Report, workload: Worklo
     assert contests["lora"].cheapest.time == choice.key.way.time
 
 
-def test_more_machines_are_the_high_end(page: str, report: Report, workload: Workload) -> None:
+def test_more_machines_are_the_high_end(report: Report) -> None:
     """If the usual cost is the least one, the high end names the machines that it pays for."""
-    best = report.tokens[workload.id].cheapest_machine
-    assert best is not None
-    low, mean, high = best.per_million.low, best.per_million.mean, best.per_million.high
-    assert low == mean < high
+    bests = {name: report.tokens[name].cheapest_machine for name in SHOWN}
+    name, best = next(
+        (name, best)
+        for name, best in bests.items()
+        if best and best.per_million.low == best.per_million.mean < best.per_million.high
+    )
+    page = _page_of(report, Workload.of_model(report.catalogue.models[name]))
+    mean, high = best.per_million.mean, best.per_million.high
     count = round(best.machines * high / mean)
     assert count > best.machines
     words = render_cost(replace(best.per_million, mean=high))
