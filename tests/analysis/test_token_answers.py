@@ -265,6 +265,7 @@ def test_in_few_bits_measured_phases_of_more_are_no_answer(root: Path) -> None:
     assert {offer.deployment.precision for offer in few.offers} == {"int4"}
     measured = market.answer("tiny", REQUESTS, software="ONNX Runtime")
     assert {offer.deployment.kind for offer in measured.offers} == {"measured"}
+    assert "not measured" in {refusal.reason for refusal in measured.refused}
 
 
 def test_a_measured_machine_is_refused_with_its_times(root: Path) -> None:

@@ -280,7 +280,7 @@ def fitting(
     The engine of a machine is the first of ``engines`` that serves the precision on the machine.
     """
     names = either([engine.name for engine in engines])
-    unserved = f"not served by {names} in {model.precision}"
+    unserved = f"not served by {names} in {model.precision}" if names else "not measured"
     kept = model.form.kept_tokens(requests.tokens)
     needed = (model.weight_bytes + model.cached_bytes(1) * kept) / USABLE_MEMORY
     too_large = f"does not fit: weights and a request need {render_memory(needed)}"
