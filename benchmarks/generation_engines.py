@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import gguf_weights
 import numpy as np
 import onnx
 from made_trials import made_trial
@@ -309,9 +310,8 @@ class LlamaCpp:
     def __init__(self, case: Case, folder: Path) -> None:
         import llama_cpp
 
-        path = folder.parent / "weights.gguf"
-        if not path.exists():
-            _write_for_llama_cpp(case, path)
+        if not (path := folder.parent / "weights.gguf").exists():
+            gguf_weights.write(case.graph, _SEED, path)
         self._library, self._vocabulary = llama_cpp, case.decoder.vocabulary
         length, tokens = case.prompt + case.tokens + 1, case.batch * case.prompt
         options = llama_cpp.llama_context_default_params()
@@ -325,33 +325,29 @@ class LlamaCpp:
         )
         self._context = llama_cpp.llama_init_from_model(self._model, options)
         self._batch = llama_cpp.llama_batch_init(tokens, 0, 1)
-        self._prompts = self._next = case.prompts()
-        self._read = 0
-        self._logits: Any = None
+        self._prompts, self._logits = case.prompts(), np.empty(0)
+        self.fresh()
 
     def scores(self) -> Array:
         """Logits [2, batch, vocabulary] after the prompt and after one more token."""
         self.fresh()
         self.prefill()
-        first = self._logits.copy()
+        first = self._logits
         self.decode()
         return np.stack([first, self._logits])
 
     def fresh(self) -> None:
         """Empty the cache."""
-        memory = self._library.llama_get_memory(self._context)
-        self._library.llama_memory_clear(memory, False)
+        library = self._library
+        library.llama_memory_clear(library.llama_get_memory(self._context), False)
         self._next, self._read = self._prompts, 0
 
     def prefill(self) -> None:
         """Read the prompts."""
-        self._take()
+        self.decode()
 
     def decode(self) -> None:
-        """Add a token to each sequence."""
-        self._take()
-
-    def _take(self) -> None:
+        """Read the next tokens of each sequence, at first its prompt."""
         batch, (sequences, length) = self._batch, self._next.shape
         batch.n_tokens = sequences * length
         for at, (sequence, place) in enumerate(np.ndindex(sequences, length)):
@@ -365,40 +361,6 @@ class LlamaCpp:
         rows = (self._library.llama_get_logits_ith(self._context, last) for last in lasts)
         self._logits = np.stack([np.ctypeslib.as_array(row, (self._vocabulary,)) for row in rows])
         self._next, self._read = self._logits.argmax(axis=1)[:, None], self._read + length
-
-
-def _write_for_llama_cpp(case: Case, path: Path) -> None:
-    """Write the weights as a Qwen2 model, which computes as Llama does if its biases are zero."""
-    import gguf
-    import torch
-
-    sys.path.insert(0, "models")
-    shape = importlib.import_module("export_decoders").SHAPES[case.graph.stem]
-    drawn = materialise(load_model(case.graph), _SEED).items()
-    tensors = dict(renamed(shape, {name: torch.from_numpy(value) for name, value in drawn}))
-    for layer in range(shape.layers):
-        for letter in "qkv":
-            place = f"model.layers.{layer}.self_attn.{letter}_proj"
-            tensors.setdefault(f"{place}.bias", torch.zeros(len(tensors[f"{place}.weight"])))
-    writer = gguf.GGUFWriter(path, "qwen2")
-    writer.add_context_length(shape.context)
-    writer.add_embedding_length(shape.width)
-    writer.add_block_count(shape.layers)
-    writer.add_feed_forward_length(shape.inner)
-    writer.add_head_count(shape.heads)
-    writer.add_head_count_kv(shape.key_value_heads)
-    writer.add_layer_norm_rms_eps(shape.epsilon)
-    writer.add_rope_freq_base(shape.theta)
-    writer.add_vocab_size(shape.vocabulary)
-    writer.add_tokenizer_model("no_vocab")
-    names = gguf.get_tensor_name_map(gguf.MODEL_ARCH.QWEN2, shape.layers)
-    for name, values in tensors.items():
-        if name != "lm_head.weight" or not shape.tied:
-            writer.add_tensor(names.get_name(name, (".weight", ".bias")), values.numpy())
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
 
 
 ENGINES = {"ours": Ours, "genai": Genai, "transformers": Transformers, "llama.cpp": LlamaCpp}
